@@ -49,12 +49,12 @@ MOST_FEE = 200_000
 FEE_SHARE, FEE_SHARE_FLOOR = 10, 20_000
 MOST_A_DAY = 100
 _BLOCKS_AN_HOUR = 6
-# Nodes relay no smaller output: three times the cost of spending it at the minimum rate.
+# Nodes relay no smaller output. It is three times the cost of spending it at the minimum rate.
 _DUST = {22: 294, 34: 330, 23: 540}  # by the script's length: P2WPKH; P2TR and P2WSH; P2SH
 
 
 def halt_file(is_there: bool) -> None:
-    """Refuses when the halt file is there. Control states bind only bids and listings, the file all but cancels."""
+    """Refuses while the halt file exists. Control states stop bids and listings only; the file also withdrawals."""
     if is_there:
         raise PolicyRefused("control-state", "the halt file is there: no withdrawal is signed")
 
@@ -62,7 +62,7 @@ def halt_file(is_there: bool) -> None:
 def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[bytes]) -> bytes:
     """Returns the script of the address that `user` signs in with. `own_scripts` are those of the user's keys here.
 
-    `known_users` is the keystore's append-only list: the requesting process made up any other name.
+    `known_users` is the keystore's append-only list, because the requesting process could invent any other name.
     """
     if user not in known_users:
         raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
@@ -88,7 +88,7 @@ def inputs_confirmed(outpoint: str, facts: OutpointFacts | None) -> OutpointFact
 
 
 def amount_proof(facts: OutpointFacts, script: bytes) -> TxOutput:
-    """Returns the coin at our own `script`; its value comes from the bytes of the transaction that made it
+    """Returns the coin at our own `script`. Its value is proven by the transaction that made it
     (wallet/signer/reading.py).
     """
     if facts.value_sats is None or facts.script is None or not 0 < facts.value_sats <= MAX_SATS:
@@ -99,7 +99,7 @@ def amount_proof(facts: OutpointFacts, script: bytes) -> TxOutput:
 
 
 def inputs_cardinal(facts: OutpointFacts, inscriptions: tuple[str, ...] = ()) -> int:
-    """Returns the chain's tip. The coin must hold just these inscriptions and no rune, by a current index."""
+    """Returns the chain's tip. The coin must hold exactly these inscriptions and no rune, by a current index."""
     if facts.tip_height is None or facts.index_height is None:
         raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
     if facts.tip_height - facts.index_height > MOST_BLOCKS_BEHIND:
@@ -116,7 +116,7 @@ def inputs_cardinal(facts: OutpointFacts, inscriptions: tuple[str, ...] = ()) ->
 
 
 def timelock(facts: OutpointFacts, blocks: int) -> None:
-    """Refuses a coin that its script locks for `blocks` blocks, until the next block may spend it (BIP-68)."""
+    """Refuses a coin whose script locks it for `blocks` blocks, unless the next block may spend it (BIP-68)."""
     if facts.height is None or facts.tip_height is None:
         raise PolicyRefused("timelock", f"it is not known since which block {facts.outpoint} is there")
     first = facts.height + blocks
@@ -125,7 +125,7 @@ def timelock(facts: OutpointFacts, blocks: int) -> None:
 
 
 def _time(blocks: int) -> str:
-    """Returns the usual time of that number of blocks, in words."""
+    """Returns the expected time of that number of blocks, in words."""
     hours = -(-blocks // _BLOCKS_AN_HOUR)
     return "an hour" if hours == 1 else f"{hours} hours"
 
@@ -138,7 +138,7 @@ def fee_rate(fee_per_kvb: int) -> None:
 
 
 def fee_rate_of(fee_sats: int, vsize: int) -> None:
-    """Refuses too high a fee rate, as `fee_rate`, for a foreign transaction; a venue refuses too low a rate itself."""
+    """Refuses too high a fee rate of a venue's transaction; the venue itself refuses too low a rate."""
     if fee_sats * VIRTUAL_KB > MOST_FEE_PER_KVB * vsize:
         raise PolicyRefused("fee-rate", f"{fee_sats} sats for {vsize} vB are more than {MOST_FEE_PER_KVB} for 1000 vB")
 
@@ -149,7 +149,7 @@ def fee_abs(fee_sats: int) -> None:
 
 
 def fee_share(fee_sats: int, sent_sats: int) -> None:
-    """Refuses a fee that is too large a part of plain sats; an inscription's worth is not in its sats."""
+    """Refuses a fee that is too large a share of the sats sent. Not for an inscription, whose value is not its sats."""
     if fee_sats > max(sent_sats // FEE_SHARE, FEE_SHARE_FLOOR):
         raise PolicyRefused("fee-share", f"a fee of {fee_sats} sats is too much for {sent_sats}")
 
@@ -160,15 +160,15 @@ def dust(output: TxOutput) -> None:
 
 
 def dust_limit(script: bytes) -> int:
-    """Returns the fewest sats that an output to `script` may have."""
+    """Returns the minimum sats of an output to `script`."""
     return _DUST[len(script)]
 
 
 def velocity(ceilings: Ceilings, count: int | None, sats_today: int | None, sats: int) -> None:
     """Refuses a withdrawal beyond the day's number or sats.
 
-    `count` and `sats_today` are the withdrawals signed for this user in a day, from the vault and the payment address
-    together or from the bidding wallet, arrived or not. `sats` and `sats_today` include fees.
+    `count` and `sats_today` are of the withdrawals signed for this user in a day, confirmed or not: either from vault
+    and payment address together, or from the bidding wallet. `sats` and `sats_today` include fees.
     """
     if count is None or sats_today is None:
         raise PolicyRefused("velocity", "it is not known how much was withdrawn today")
@@ -184,10 +184,10 @@ CoinKind = Literal["p2wpkh", "p2tr", "recovery"]
 
 _VERSION = 2
 _REPLACEABLE = 0xFFFFFFFD
-# Weight units: version, two counts and locktime; the two bytes that mark a witness; outpoint, empty script, sequence.
+# Weight units: version, two counts and locktime; the witness marker and flag; outpoint, empty script, sequence.
 _FRAME, _MARK, _INPUT = 4 * 10, 2, 4 * 41
-# A count and lengths; the longest signature that is made and the key, or the one signature of a taproot key path, or
-# that of a leaf with the leaf and its control block.
+# Witness sizes: a count and lengths, with the longest ECDSA signature and the key; or with a key path's signature; or
+# with a leaf's signature, the leaf and its control block.
 WITNESS: dict[CoinKind, int] = {
     "p2wpkh": 1 + 1 + 72 + 1 + 33,
     "p2tr": 1 + 1 + 64,
@@ -198,7 +198,7 @@ INPUT_VSIZE: dict[CoinKind, int] = {kind: -(-(_INPUT + witness) // 4) for kind, 
 
 
 class Coin(Struct, frozen=True):
-    """An output of the user's to be spent. `escrow` is set for one that a listed item passes through."""
+    """An output of the user to be spent. `escrow` is set for a listed item's escrow."""
 
     outpoint: Outpoint
     spent: TxOutput
@@ -207,7 +207,7 @@ class Coin(Struct, frozen=True):
 
 
 class Composed(Struct, frozen=True):
-    """An unsigned transaction, the coins of its inputs in their order, and its sats by destination."""
+    """An unsigned transaction, the coins of its inputs in their order, and the sats sent and paid as a fee."""
 
     transaction: Transaction
     coins: tuple[Coin, ...]
@@ -226,8 +226,8 @@ def send_sats(coins: Sequence[Coin], amount_sats: int | None, destination: bytes
 
     The change goes back to the coins' script.
 
-    Two coins of 60,000, 50,000 sent at 10 sat/vB: 70,000 come back, less the fee. Change that the network would not
-    carry goes to the fee. Raises PolicyRefused.
+    Example: of two coins of 60,000 with 50,000 sent, 70,000 less the fee come back. Change below the dust limit is
+    added to the fee. Raises PolicyRefused.
     """
     whole = sum(coin.spent.value for coin in coins)
     kinds, back = [coin.kind for coin in coins], coins[0].spent.script
@@ -286,7 +286,7 @@ def _composed(coins: Sequence[Coin], outputs: Sequence[TxOutput], *, is_item: bo
     return Composed(Transaction(_VERSION, inputs, tuple(outputs), 0), tuple(coins), sent, fee)
 
 
-# Bytes of a signature with its length, as short as one gets.
+# Bytes of the shortest signature, with its length.
 _SHORTEST_SIGNATURE = 1 + 64
 
 
@@ -310,7 +310,7 @@ def check_withdrawal(
 ) -> ApprovedWithdrawal:
     """Approves the PSBT `raw`, or raises PolicyRefused; the tag is of the first rule that it breaks.
 
-    `coins` are its inputs as named in the request. `public_key` (33 bytes) is the payment address's.
+    `coins` are its inputs as the request names them. `public_key` (33 bytes) is the payment address's.
     """
     psbt = psbt_strict(raw)
     _inputs_reserved(psbt, coins)
@@ -339,7 +339,7 @@ def _inputs_reserved(psbt: Psbt, coins: tuple[str, ...]) -> None:
 
 
 def _inputs_own(psbt: Psbt, public_key: bytes) -> WalletScript:
-    """Returns the one script that all inputs are spent by, with our key in it."""
+    """Returns the one script of all inputs, which must have our key."""
     found = {wallet_script(item, public_key) for item in psbt.inputs}
     if len(found) != 1:
         raise PolicyRefused("inputs-own", "the inputs have different scripts")
@@ -349,7 +349,7 @@ def _inputs_own(psbt: Psbt, public_key: bytes) -> WalletScript:
 def _claims(said: list[TxOutput], spent: TxOutput, item: Map, wallet: WalletScript) -> None:
     if not said or any(output != spent for output in said):
         raise PolicyRefused("amount-proof", "the PSBT does not say what an input spends, or says it wrong")
-    # A taproot signature covers the amounts of all inputs, one of segwit v0 only its own.
+    # A taproot signature covers the amounts of all inputs, a segwit v0 signature only its own input's.
     if not wallet.is_leaf and compact(fields.IN_NON_WITNESS_UTXO) not in item:
         raise PolicyRefused("amount-proof", "the transaction that made a coin is missing")
 
@@ -378,8 +378,8 @@ def _checked_fee(psbt: Psbt, spent: tuple[TxOutput, ...], sent: int, amount_sats
         raise PolicyRefused("amount", f"{sent} sats arrive instead of {amount_sats} less {fee} at most")
     fee_share(fee, sent)
     outputs = sum(8 + 1 + len(output.script) for output in psbt.transaction.outputs)
-    # The minimum: the count of the stack, our signature, the script, and of a leaf its control block. Others'
-    # signatures make the real rate lower.
+    # The minimum witness: count, our signature, script and a leaf's control block. Further signatures only lower the
+    # real rate.
     witness = 1 + _SHORTEST_SIGNATURE + 1 + len(wallet.script) + len(wallet.control_block)
     weight = _FRAME + _MARK + len(spent) * (_INPUT + witness) + 4 * outputs
     fee_rate_of(fee, -(-weight // 4))
@@ -395,7 +395,7 @@ def _unsigned(item: Map, wallet: WalletScript) -> None:
 
 
 def wallet_script(item: Map, public_key: bytes) -> WalletScript:
-    """Returns the script that an input is to be spent by, with our key (33 bytes) in it. Raises PolicyRefused."""
+    """Returns the script that spends an input. Raises PolicyRefused if our key (33 bytes) is not in it."""
     leaves = [(key, value) for key, value in item.items() if key_type(key) == fields.IN_TAP_LEAF_SCRIPT]
     script = item.get(compact(fields.IN_WITNESS_SCRIPT))
     if len(leaves) + (script is not None) != 1:
@@ -413,7 +413,7 @@ def wallet_script(item: Map, public_key: bytes) -> WalletScript:
 
 
 def _leaf(key: bytes, value: bytes) -> WalletScript:
-    """Reads the PSBT's field of a leaf: its control block in the key, script and version in the value."""
+    """Reads a PSBT's leaf field: control block in the key, script and version in the value."""
     control_block, script, version = key[1:], value[:-1], value[-1]
     if version != TAPSCRIPT or control_block[0] & 0xFE != TAPSCRIPT:
         raise WireError("a leaf of an unknown version")

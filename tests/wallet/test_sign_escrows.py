@@ -237,7 +237,7 @@ def test_its_user_keeps_a_place_while_it_can_be_bought(open_desk: Desk) -> None:
     sign(open_desk, asked(case))
     in_a_year = open_desk.now_ms + 365 * 86_400_000
     assert open_desk.ledger.users_in_need(in_a_year) == 1
-    open_desk.ledger.payouts.forget(str(case.check().outpoint))
+    open_desk.ledger.payouts.delete(str(case.check().outpoint))
     assert open_desk.ledger.users_in_need(in_a_year) == 0
 
 

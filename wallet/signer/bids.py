@@ -102,7 +102,7 @@ Facts = Mapping[str, OutpointFacts]
 
 
 class OfferSigner:
-    """Signs offers. `facts` are by coin (`txid:vout`), from a source independent of the venue; without them it
+    """Signs offers. `facts` are by coin (`txid:vout`), from a source independent of the venue; without facts it
     refuses.
     """
 
@@ -110,9 +110,9 @@ class OfferSigner:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: SignOffer) -> tuple[str, ...]:
-        """Returns the coins that `sign_offer` needs facts of, none when the offer was signed before.
+        """Returns the coins that `sign_offer` needs facts of, none if the offer was signed before.
 
-        Raises as `sign_offer` does: nothing is looked up without the right to bid.
+        Raises as `sign_offer`, so that nothing is looked up without the right to bid.
         """
         held, offer = self._asked(request)
         return () if self._known(held, offer) else offer.coins
@@ -170,7 +170,7 @@ class OfferSigner:
 
 
 def _owner(secrets: UserSecrets) -> Owner:
-    """Makes the owner: the payment address pays, and gets the change."""
+    """Returns the owner: the payment address pays, and receives the change."""
     payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
     script = own_script("p2wpkh", payment)
     return Owner("p2wpkh", payment, frozenset({script, own_script("p2tr", vault)}), frozenset({script}))
@@ -205,7 +205,7 @@ def _approved(offer: OfferToSign, co_signers: CoSigners, facts: Facts, secrets: 
 
 
 def _message(held: HeldGrant, offer: OfferToSign) -> str:
-    """Returns everything that an offer is signed with, as JSON, which cannot be a bid's text."""
+    """Returns all terms of an offer as JSON, which cannot pass as a bid's text."""
     trait = list(offer.trait) if offer.trait else None
     drafts = hashlib.sha256("\n".join(offer.psbts).encode()).hexdigest()
     fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts, offer.leaf]
@@ -235,9 +235,9 @@ def _offer_entry(signed: BidSignature, offer: OfferToSign, approved: ApprovedOff
 
 
 class ChallengeSigner:
-    """Signs challenges and sign-ins under the right to cancel: without a session nothing can be cancelled either.
+    """Signs challenges and sign-ins under the right to cancel, because a cancel needs a session.
 
-    Nothing of it is stored in the ledger, so that no cancel needs room there: the audit log has room of its own.
+    Nothing is stored in the ledger, so that a cancel needs no space there: the audit log has reserved space.
     """
 
     def __init__(self, authority: Authority) -> None:
@@ -254,7 +254,7 @@ class ChallengeSigner:
     def sign_brake(self, asked: SignBrake) -> Signature:
         """Signs a challenge with the payment key of a user who has keys, without a grant.
 
-        A challenge can only cancel, and a caller here may ask for a grant to cancel in any case.
+        A challenge can only cancel, and any caller could get a grant to cancel.
         """
         user, authority = sign_in_address(asked.user), self._authority
         keystore = authority.unlocked()
@@ -276,7 +276,7 @@ class ChallengeSigner:
         return self._logged(grant.user, asked.key, asked.text, _under(grant, "sign-in"))
 
     def _logged(self, user: str, key: SigningKey, message: str, entry: Entry) -> Signature:
-        """Signs the text; the log has its line before the signature leaves."""
+        """Signs the text, and logs it before the signature leaves."""
         authority = self._authority
         secrets = authority.unlocked().secrets_of(user)
         signature = signed_by(secrets, key, message)

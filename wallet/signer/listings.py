@@ -51,7 +51,7 @@ from wallet.terms import Ceilings, all_terms
 def intent_of(
     listing: ListingToSign, venue: str, min_price_sats: int, secrets: UserSecrets, ceilings: Ceilings
 ) -> ListingIntent:
-    """Returns the decision to list. `min_price_sats` is the task's; the installation's own holds as well."""
+    """Returns the listing's intent. `min_price_sats` is the task's; the installation's minimum holds as well."""
     return ListingIntent(
         inscription_id=listing.inscription_id,
         outpoint=Outpoint.parse(listing.outpoint),
@@ -63,7 +63,7 @@ def intent_of(
 
 
 def owner_of(secrets: UserSecrets) -> Owner:
-    """Returns the vault's key as owner; the user is paid at the payment address, or at the vault."""
+    """Returns the owner: the vault's key. The user may be paid at the payment address or the vault."""
     vault, payment = secrets.vault.get_public_key().sec(), secrets.payment.get_public_key().sec()
     scripts = frozenset({own_script("p2tr", vault), own_script("p2wpkh", payment)})
     return Owner("p2tr", vault, scripts, scripts)
@@ -76,13 +76,13 @@ def escrow_addresses(secrets: UserSecrets, ceilings: Ceilings) -> dict[str, str]
 
 
 def drafts_to_sign(listing: ListingToSign, venue: str, ceilings: Ceilings) -> list[tuple[str, int]]:
-    """Returns the PSBTs that promise a payout, each with its sighash; secure ones only where the operator says."""
+    """Returns the PSBTs that promise a payout, each with its sighash; secure ones only if the operator enabled them."""
     drafts = [(psbt, SECURE_LISTING if at else LISTING) for at, psbt in enumerate(listing.drafts)]
     return drafts if venue in ceilings.secure_listings else drafts[:1]
 
 
 def rivals_of(drafts: list[tuple[str, int]], outpoint: str, secrets: UserSecrets, payouts: PayoutStore) -> list[str]:
-    """Returns the other outputs that were listed for the payout of one of these drafts. Raises PolicyRefused."""
+    """Returns the other outputs that were listed for the same payout as one of these drafts. Raises PolicyRefused."""
     script = own_script("p2wpkh", secrets.payment.get_public_key().sec())
     found = set()
     for psbt, sighash in drafts:
@@ -101,7 +101,7 @@ def raw_psbt(psbt: str) -> bytes:
 
 
 class Promise(Struct, frozen=True):
-    """The promise of a signature: the payer of the payout gets what `outpoint` holds."""
+    """The promise of a signature: a payment of the payout buys the contents of `outpoint`."""
 
     outpoint: str
     payout: TxOutput
@@ -174,23 +174,23 @@ def _texts(psbts: Iterable[bytes]) -> tuple[str, ...]:
     return tuple(base64.b64encode(psbt).decode() for psbt in psbts)
 
 
-# At most this many outputs are looked up in addition to the listed one; spent ones are deleted, and the next try reads
-# others.
+# At most this many rivals are looked up in addition to the listed output. Spent ones are deleted, so that the next try
+# looks up others.
 MOST_RIVALS = 3
 
 
 class ListingSigner:
     """Signs listings. `facts` describe the listed output, and others that were listed for the same payout
-    (`outputs-unique`), from a source independent of the venue; without them it refuses.
+    (`outputs-unique`), from a source independent of the venue; without facts it refuses.
     """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: SignListing) -> tuple[str, ...]:
-        """Returns the outputs that `sign_listing` needs facts of; none when the listing was signed before.
+        """Returns the outputs that `sign_listing` needs facts of, none if the listing was signed before.
 
-        Raises as `sign_listing` does: nothing is looked up without the right to list.
+        Raises as `sign_listing`, so that nothing is looked up without the right to list.
         """
         held, listing = self._asked(request)
         if self._known(held, listing):
@@ -203,9 +203,9 @@ class ListingSigner:
     def sign_listing(self, request: SignListing, facts: Mapping[str, OutpointFacts]) -> SignedListing:
         ledger = self._authority.ledger
         if gone := [outpoint for outpoint, each in facts.items() if is_gone(each)]:
-            with ledger.transaction():  # of its own: a refusal leaves it done, and the next try asks about others
+            with ledger.transaction():  # separate, so that a refusal does not undo it and the next try looks up others
                 for outpoint in gone:
-                    ledger.payouts.forget(outpoint)
+                    ledger.payouts.delete(outpoint)
         with ledger.transaction():
             held, listing = self._asked(request)
             signed = self._known(held, listing) or self._signed(held, listing, facts)
@@ -241,7 +241,7 @@ class ListingSigner:
         payouts = authority.ledger.payouts
         for promise in found.promises:
             rivals = payouts.rivals(promise.outpoint, promise.payout, promise.sighash)
-            # An escrow is made by spending the item's output, so the two are never in one transaction.
+            # An escrow is created by spending the item's output, so one transaction never spends both.
             outputs_unique(promise.payout, [each for each in rivals if each != listing.outpoint], facts)
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
@@ -267,7 +267,7 @@ class ListingSigner:
 
 
 def _drafts_hash(listing: ListingToSign) -> str:
-    # An escrow's as one more item, so that it differs from a secure listing's hash.
+    # The escrow's PSBTs are one more item, so that the hash differs from a secure listing's.
     drafts = list(listing.drafts)
     if listing.is_in_escrow:
         drafts.append(f"escrow {listing.transfer} {listing.recovery}")
@@ -275,7 +275,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
 
 
 def _entry(signed: ListingSignature, found: Approved) -> Entry:
-    """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the answer."""
+    """Returns the audit entry. `unsigned_txids` are of the signed transactions, in the answer's order."""
     return {
         "operation": "list",
         "intent": signed.intent,
@@ -294,7 +294,7 @@ def _entry(signed: ListingSignature, found: Approved) -> Entry:
 
 
 class DelistSigner:
-    """Signs PSBTs that return everything to the vault, so only their number is limited, with the challenges."""
+    """Signs PSBTs that return everything to the vault. Only their rate is limited, together with challenges."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
@@ -335,23 +335,23 @@ _Asked = tuple[UserSecrets, str, int, ListingToSign]
 
 
 class ListingJudge:
-    """Judges listings. `facts` are those of `ListingSigner`."""
+    """Judges listings. `facts` are as for `ListingSigner`."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: JudgeListing) -> tuple[str, ...]:
-        """Returns the listed output, and others that were listed for the same payout. Raises as `judge` does."""
+        """Returns the listed output, and others that were listed for the same payout. Raises as `judge`."""
         secrets, _, _, listing = self._asked(request)
         drafts = [(psbt, SIGHASHES[form]) for form, psbt in _forms(listing)]
         try:
             rivals = rivals_of(drafts, listing.outpoint, secrets, self._authority.ledger.payouts)
         except PolicyRefused:
-            rivals = []  # the rule that finds this reports it
+            rivals = []  # the rule that refuses it reports this
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
     def judge(self, request: JudgeListing, facts: Facts) -> Judgements:
-        """Judges each PSBT, the plain one first. Raises PolicyRefused or AddressError for an invalid question."""
+        """Judges each PSBT, the plain one first. Raises PolicyRefused or AddressError for an invalid request."""
         asked = self._asked(request)
         listing = asked[3]
         if listing.is_in_escrow:
@@ -388,7 +388,7 @@ class ListingJudge:
     def _with_ours(
         self, judgement: Judgement, asked: _Asked, facts: Facts, outpoint: str, payout: TxOutput | None
     ) -> Judgement:
-        """Adds the findings of the rules that do not hang on the draft alone; `outpoint` is what would be sold."""
+        """Adds the findings of rules that do not depend on the draft alone; `outpoint` would be sold."""
         _, venue, _, listing = asked
         ceilings, play = self._authority.ceilings, self._authority.unlocked().is_play
         findings = [
@@ -420,7 +420,7 @@ def _forms(listing: ListingToSign) -> list[tuple[Form, str]]:
 
 
 def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
-    """Refuses a secure form where the operator has not turned them on; a signature would leave it out."""
+    """Refuses a secure form if the operator has not enabled them. `sign_listing` would leave it out."""
     if form == "secure" and venue not in ceilings.secure_listings:
         raise PolicyRefused(
             "op-allowed", f"secure listings are not signed at {venue}: the operator has not turned them on"
@@ -428,7 +428,7 @@ def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
 
 
 def _bytes(psbt: str) -> bytes:
-    """Returns the PSBT's bytes; none for an unreadable one, which a rule then refuses."""
+    """Returns the PSBT's bytes; b"" for an unreadable one, which a rule then refuses."""
     try:
         return raw_psbt(psbt)
     except PolicyRefused:

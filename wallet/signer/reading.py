@@ -36,9 +36,9 @@ from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_unsign
 
 PEER = "signer"
 BAD_REQUEST, DEFAULT_DENY = "bad-request", "default-deny"
-# Values in one request; the tokens of all tasks are the longest one.
+# The maximum number of values in a request; the tokens of all tasks are the longest request.
 MOST_VALUES = 100_000
-# Each request of the protocol has a tag of its own; a base of some has its class's name.
+# Each request has its own tag; the tag of a base class is the class's name.
 REQUESTS: tuple[type[Request[Any]], ...] = tuple(
     each
     for each in vars(protocol).values()
@@ -50,7 +50,7 @@ A = TypeVar("A")
 
 
 def verbs(answer: Answering) -> Verbs:
-    """Makes the socket's side of the signer, whose requests go to `answer`."""
+    """Makes the signer's socket verbs, which pass requests to `answer`."""
     return Verbs(
         PEER,
         dict.fromkeys(REQUESTS, answer),
@@ -63,7 +63,7 @@ def verbs(answer: Answering) -> Verbs:
 
 
 def as_request(given: dict[str, Any], kind: type[Request[A]]) -> Request[A]:
-    """Reads a request of this kind. Raises BadJson with a text that names the faulty field."""
+    """Reads a request of this kind. Raises BadJson, which names the faulty field."""
     for name, inner in _fields_of(kind).items():
         whole = _fields_of(inner) if isinstance(inner, type) and issubclass(inner, Struct) else {}
         if isinstance(given.get(name), dict) and (left_out := [each for each in whole if each not in given[name]]):
@@ -76,12 +76,12 @@ def as_request(given: dict[str, Any], kind: type[Request[A]]) -> Request[A]:
 
 @cache
 def _fields_of(kind: type[Struct]) -> dict[str, Any]:
-    """Returns the types of a shape's fields by name."""
+    """Returns the types of a struct's fields by name."""
     return {each.name: each.type for each in fields(kind)}
 
 
 def _in_words(fault: str, kind: Any) -> str:
-    """Puts msgspec's text of a fault into words about the field that it is at."""
+    """Rewords msgspec's error text about the faulty field."""
     if lacks := re.match(r"Object missing required field `(\w+)`", fault):
         return f"{lacks[1]} is missing: {OTHER_VERSION}"
     if unknown := re.match(r"Object contains unknown field `(.*)`", fault.partition(" - at `$")[0], re.DOTALL):
@@ -99,7 +99,7 @@ def _in_words(fault: str, kind: Any) -> str:
 
 
 def _bare(kind: Any) -> tuple[Any, dict[str, Any]]:
-    """Returns a type without its marks and without None, and the marks."""
+    """Returns a type without its annotations and without None, and the annotations."""
     marks: dict[str, Any] = {}
     if get_origin(kind) is Annotated:
         kind, *metas = get_args(kind)
@@ -132,7 +132,7 @@ AskFacts = Callable[[str], OutpointFacts]
 
 
 class FactsError(BidkeeperError):
-    """No facts of an output could be had; the message says why."""
+    """The facts of an output could not be read; the message says why."""
 
 
 def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) -> OutpointFacts:
@@ -157,7 +157,7 @@ def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) ->
 
 
 def _proven(told: OutpointFacts, transaction: bytes | None) -> OutpointFacts:
-    """Returns the facts without value and script unless the transaction that made the output says the same."""
+    """Returns the facts, without value and script if the transaction that made the output does not prove them."""
     if (made := _made(told.outpoint, transaction)) is not None and made == (told.value_sats, told.script):
         return told
     if told.value_sats is not None and transaction is not None:
@@ -166,7 +166,7 @@ def _proven(told: OutpointFacts, transaction: bytes | None) -> OutpointFacts:
 
 
 def _made(outpoint: Outpoint, raw: bytes | None) -> TxOutput | None:
-    """Returns the output as the bytes of its transaction say; None if they are not that transaction's."""
+    """Returns the output by the bytes of its transaction; None if they do not hash to its txid."""
     try:
         transaction = decode_unsigned(raw or b"")
     except WireError:
@@ -177,7 +177,7 @@ def _made(outpoint: Outpoint, raw: bytes | None) -> TxOutput | None:
 
 
 def read_facts(outpoint: str, found: dict[str, Any]) -> OutpointFacts:
-    """Reads facts as they came over the socket; a misshapen one is unknown. Raises FactsError for another output's
+    """Reads facts from the socket's answer; a malformed one is unknown. Raises FactsError for another output's
     facts.
     """
     if found.get("outpoint") != outpoint:

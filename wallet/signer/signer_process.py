@@ -1,7 +1,7 @@
 """The signer as a process: its files, its socket, its states, and its check at each start.
 
-locked → reconciling → ready. Locked and answering is better than dying and being restarted for ever: it starts locked,
-opens the play keystore or one whose passphrase is at hand, and otherwise waits for `unlock` over its socket. While
+locked → reconciling → ready. It starts locked and answers, because exiting would only restart it for ever. It opens
+the play keystore, or one whose passphrase is at hand, and otherwise waits for `unlock` over its socket. While
 reconciling it compares its records and signs nothing. It stays unlocked until it ends.
 
 The check at a start: the ledger (signer.db) and the audit log are written in one order, the log first. So each
@@ -50,8 +50,8 @@ from wallet.terms import DAY_MS, Ceilings
 
 # A file of former versions, next to the keystore, with forms that an operator confirmed.
 LEARNT_FILE = "learnt.json"
-# The most lines at the log's end that may lack their row and are not undone. Each needs a crash of its own at the same
-# point; more mean that the ledger is older than the log, and would allow as much again.
+# The maximum number of lines at the log's end without a row that are not undone. Each needs its own crash at the same
+# point. More mean that the ledger is older than the log, and would allow the same sums again.
 _MOST_LOST = 3
 _FOREVER_MS = 1 << 62
 _COUNTED_MS = {"list": HOUR_MS, "withdraw": DAY_MS}
@@ -74,16 +74,16 @@ _PUBLISHED_PAYMENT = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 def require_agreement(audit_log: Path, ledger: Path, now_ms: int) -> tuple[ControlState, ...]:
     """Returns the control states that the ledger lacks and that must be set before anything is signed.
 
-    A ledger that is older than the log lacks withdrawn grants as well, which the log does not have: then everything is
-    on halt until an operator lifts it. Raises KeystoreError if log and ledger disagree. `now_ms` is in Unix
-    milliseconds.
+    A ledger that is older than the log may also lack withdrawals of grants, which the log does not record. Then a halt
+    of everything is returned, for an operator to lift. Raises KeystoreError if log and ledger disagree.
+    `now_ms` is in Unix milliseconds.
     """
     try:
         verify_chain(audit_log)
     except (AuditError, OSError) as error:
         raise KeystoreError(f"the audit log is not whole: {error}") from error
     try:
-        # A connection of its own: this runs in a thread, while the signer still answers requests that need no key.
+        # A separate connection, because this runs in a thread while the signer answers requests that need no key.
         with closing(sqlite3.connect(f"file:{quote(str(ledger))}?mode=ro", uri=True)) as database:
             is_older = _compare(
                 audit_log, {name: database.execute(query) for name, (query, _) in _SIGNED.items()}, now_ms
@@ -109,7 +109,7 @@ def _forgotten(audit_log: Path, held: dict[str, State]) -> tuple[ControlState, .
 
 
 def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> bool:
-    """Tells whether the ledger lacks the log's end, and its entries count no more. Raises KeystoreError if they do."""
+    """Tells whether the ledger lacks the log's end. Raises KeystoreError if missing signatures still count."""
     awaited = {table: cursor.fetchone() for table, cursor in rows.items()}
     lost, most_lost, until_ms, at_the_end = 0, 0, 0, 0
     undone, found_undone = _undone(audit_log), set()
@@ -117,7 +117,7 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
         for entry in map(json.loads, lines):
             table = _TABLES.get(entry.get("operation"))
             if table is None:
-                if entry.items() >= _HALTED.items():  # our own entry; an operator who lifts it has checked
+                if entry.items() >= _HALTED.items():  # set by this check; an operator who lifts it has looked into it
                     at_the_end = 0
                 continue
             signed = entry.get("intent"), entry.get(_SIGNED[table][1])
@@ -127,7 +127,7 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
                     found_undone.add(signed)
                 lost = at_the_end = 0
                 continue
-            if signed in found_undone:  # signed again: the row was this line's
+            if signed in found_undone:  # signed again: the row belongs to this line
                 lost = at_the_end = 0
                 continue
             if entry["number"] in undone:
@@ -150,7 +150,7 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
 
 
 def _undone(audit_log: Path) -> set[int]:
-    """Returns the numbers of the lines that later ones take back."""
+    """Returns the numbers of the lines that later lines mark as undone."""
     with audit_log.open("rb") as lines:
         taken_back = (json.loads(line) for line in lines if b'"undone"' in line)
         return {entry["line"] for entry in taken_back if entry.get("operation") == UNDONE}
@@ -159,7 +159,7 @@ def _undone(audit_log: Path) -> set[int]:
 def _matters_until(entry: dict[str, Any]) -> int:
     """Returns when a signature stops counting: a bid at its expiry, a listing an hour, a withdrawal a day later.
 
-    A listing that covers all outputs counts for ever: no other may be signed for the same payout.
+    A listing that covers all outputs counts for ever, because no other may be signed for the same payout.
     """
     if entry.get("is_secure"):
         return _FOREVER_MS
@@ -171,7 +171,7 @@ def _matters_until(entry: dict[str, Any]) -> int:
 def former_forms(directory: Path) -> str:
     """Returns the drafts whose form an operator confirmed in a former version, as `satflow plain, satflow secure`.
 
-    That version refused drafts of another form; now the rules decide alone. "" without forms. Raises OSError.
+    That version refused drafts of other forms; now the rules alone decide. Returns "" without forms. Raises OSError.
     """
     try:
         stored = json.loads((directory / LEARNT_FILE).read_bytes())
@@ -183,7 +183,7 @@ def former_forms(directory: Path) -> str:
 
 
 def require_signing() -> None:
-    """Raises KeystoreError unless published keys give their published address and sign so that it verifies."""
+    """Raises KeystoreError unless a published seed gives its published address, and its keys' signatures verify."""
     keys = derive_user(bip39.mnemonic_to_seed(_PUBLISHED), 0)
     signed = (
         (keys.public.payment, sign_message(keys.payment, "p2wpkh", "self-test")),
@@ -203,7 +203,7 @@ AUDIT_LOG = "audit.jsonl"
 LEDGER = "signer.db"
 WRONG = "wrong-passphrase"
 TOO_MANY = "too-many-tries"
-_ROOM_S = 5.0  # between two tries to restore the reserve and the log's space
+_ROOM_S = 5.0  # between attempts to restore the reserve and the log's reserved space
 
 Answering = Callable[[Request[Any]], Awaitable[Any]]
 
@@ -225,8 +225,8 @@ def run(
 ) -> None:
     """Serves until SIGTERM or SIGINT. Its files are in `directory`, closed to other users.
 
-    Processes of `allowed_uids` and of our own user may ask it; it asks for facts at `facts_socket`. `passphrase_file`
-    opens a sealed keystore unattended. Raises RuntimeError when its libraries cannot be trusted, AuditError when
+    Processes of `allowed_uids` and of our own user may connect; facts come from `facts_socket`. `passphrase_file`
+    opens a sealed keystore unattended. Raises RuntimeError if its libraries fail their self-tests, AuditError if
     another signer runs or the log is broken.
     """
     keystore.harden()
@@ -267,14 +267,14 @@ def run(
                 files.make_reserve(directory)
                 ledger.store_unstored()
 
-        _try(keep_room)
+        _keep_room_or_warn(keep_room)
         report_former_forms(directory)
         states = SignerStates(directory, market, answering_with, set_control, note, clock)
         states.unlock_unattended(passphrase_file)
         allowed = (allowed_uids or frozenset()) | {os.getuid()}
-        asyncio.run(_serve(states, socket_path, allowed, directory, partial(_try, keep_room)))
+        asyncio.run(_serve(states, socket_path, allowed, directory, partial(_keep_room_or_warn, keep_room)))
         if files.is_short(directory):
-            # Closing the ledger removes SQLite's extra files, and the next start would need disk space for them.
+            # The ledger stays open: closing it would remove SQLite's extra files, and a start needs space for new ones.
             logging.shutdown()
             os._exit(0)
 
@@ -298,7 +298,7 @@ class SignerStates:
         self._set_control = set_control
         self._note = note
         self._clock = clock
-        # Apart, so that no client's wrong passphrases keep an operator out.
+        # Separate, so that a client's wrong passphrases do not lock an operator out.
         self._tries_of_clients = seal.Tries(directory / "unlock-tries.json")
         self._tries_of_operators = seal.Tries(directory / "unlock-tries-ops.json")
         self._one_at_a_time = asyncio.Lock()
@@ -308,7 +308,7 @@ class SignerStates:
         self._answer = answering_with(None, "it is starting")
 
     def unlock_unattended(self, passphrase_file: Path | None) -> None:
-        """Opens a keystore that needs no operator: a play keystore, or a sealed one whose passphrase lies ready."""
+        """Opens a keystore that needs no operator: a play keystore, or a sealed one whose passphrase is at hand."""
         try:
             if self._market == policy.PLAY_VENUE:
                 self._ready(self._checked(Keystore.open_or_create_play(self._path, os.urandom)))
@@ -325,15 +325,15 @@ class SignerStates:
             self._lock(str(error))
 
     async def handle(self, request: Request[Any]) -> Any:
-        """Answers one request. Wrong passphrases are counted with those of all clients."""
+        """Answers a client's request. Wrong passphrases count for all clients together."""
         return await self._answered(request, self._tries_of_clients)
 
     async def handle_operator(self, request: Request[Any]) -> Any:
-        """Answers one request of an operator. Wrong passphrases are counted apart from those of clients."""
+        """Answers an operator's request. Wrong passphrases are counted separately from the clients'."""
         return await self._answered(request, self._tries_of_operators)
 
     async def _answered(self, request: Request[Any], tries: seal.Tries) -> Any:
-        """Answers a request; `unlock` takes a while, and others are answered meanwhile."""
+        """Answers a request. `unlock` takes half a second, and other requests are answered meanwhile."""
         if isinstance(request, Unlock):
             return await self._unlock(request.passphrase, tries)
         answer = await self._answer(request)
@@ -418,7 +418,7 @@ class SignerStates:
 
 
 def _is_there(path: Path) -> bool:
-    """Tells whether the path exists. Raises OSError when that cannot be found out: then nothing is signed."""
+    """Tells whether the path exists. Raises OSError if that is unknown, so that nothing is signed then."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -438,7 +438,7 @@ def report_former_forms(directory: Path) -> None:
 
 
 def _ledger(path: Path, free_reserve: Callable[[], bool]) -> Ledger:
-    """Opens the ledger; on a full disk that may take the reserve."""
+    """Opens the ledger; on an error it frees the disk's reserve and tries again."""
     try:
         return Ledger(path)
     except (sqlite3.Error, OSError):
@@ -447,7 +447,7 @@ def _ledger(path: Path, free_reserve: Callable[[], bool]) -> Ledger:
         return Ledger(path)
 
 
-def _try(keep_room: Callable[[], None]) -> None:
+def _keep_room_or_warn(keep_room: Callable[[], None]) -> None:
     try:
         keep_room()
     except (sqlite3.Error, OSError) as error:

@@ -1,7 +1,7 @@
 """Withdrawals: a user's coins go to the user's sign-in address, which the signer takes from its own list.
 
-No grant is needed, and none could say where the coins go: so it is safe to sign for any process that may ask. An intent
-is signed once; asked again, the answer is the same.
+No grant is needed, because no request chooses the destination: it is safe to sign for any allowed process. An intent
+is signed once; a repeated request gets the same answer.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from wallet.withdrawal import (
 
 
 class WithdrawalSigner:
-    """Signs withdrawals. `facts` are by coin (`txid:vout`), from a source independent of marketplaces; without them it
+    """Signs withdrawals. `facts` are by coin (`txid:vout`), from a source independent of marketplaces; without facts it
     refuses.
     """
 
@@ -69,7 +69,7 @@ class WithdrawalSigner:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: SignWithdrawal) -> tuple[str, ...]:
-        """Returns the coins that `sign_withdrawal` needs facts of, none for a known intent. Raises as that does."""
+        """Returns the coins that `sign_withdrawal` needs facts of, none for a known intent, and raises as it does."""
         asked = self._asked(request)
         return () if self._known(asked) else (*asked.coins, *asked.fee_coins)
 
@@ -82,7 +82,7 @@ class WithdrawalSigner:
         )
 
     def judge_withdrawal(self, request: JudgeWithdrawal, facts: Facts) -> Amounts:
-        """Judges a withdrawal by every rule but those of the pace, and signs nothing; its intent does not matter."""
+        """Judges a withdrawal by every rule except `velocity`, and signs nothing; its intent does not matter."""
         asked = self._asked(request)
         secrets = self._authority.unlocked().secrets_of(asked.user)
         if asked.source == "bidding":
@@ -92,13 +92,13 @@ class WithdrawalSigner:
         return Amounts(composed.sent_sats, composed.fee_sats)
 
     def coins_to_judge(self, request: JudgeWithdrawal) -> tuple[str, ...]:
-        """Returns the coins that `judge_withdrawal` needs facts of. Raises as that does."""
+        """Returns the coins that `judge_withdrawal` needs facts of. Raises as `judge_withdrawal`."""
         asked = self._asked(request)
         return (*asked.coins, *asked.fee_coins)
 
     def _asked(self, request: SignWithdrawal | JudgeWithdrawal) -> WithdrawalToSign:
         asked = request.withdrawal
-        _refuse_leftovers(asked)
+        _check_fields(asked)
         if sign_in_address(asked.user) != asked.user:
             raise RequestError("user must be a sign-in address in its normal form")
         keystore = self._authority.unlocked()
@@ -112,7 +112,7 @@ class WithdrawalSigner:
         return asked
 
     def _destination(self, asked: WithdrawalToSign) -> bytes:
-        """Returns the destination's script. Refuses a user new to the signer before keys are made for them."""
+        """Returns the destination's script. Refuses a user without keys, before any are made."""
         keystore = self._authority.unlocked()
         if asked.user not in keystore.users:
             return withdrawal.destination(asked.user, keystore.users, frozenset())
@@ -165,7 +165,7 @@ class WithdrawalSigner:
         return self._row(asked, composed, transaction=raw.hex())
 
     def _item(self, asked: WithdrawalToSign, facts: Facts, secrets: UserSecrets) -> Coin:
-        """Returns the inscription's coin: the vault's, or an escrow's that the vault's key opens."""
+        """Returns the inscription's coin: one of the vault, or of an escrow that the vault's key opens."""
         outpoint, held = asked.coins[0], (asked.inscription_id,)
         vault, known = secrets.vault.get_public_key().sec(), all_terms(self._authority.ceilings.escrow_terms)
         told = withdrawal.inputs_confirmed(outpoint, facts.get(outpoint))
@@ -176,7 +176,7 @@ class WithdrawalSigner:
             if escrow.recovery is not None:
                 withdrawal.timelock(told, RECOVERY_BLOCKS)
             return coin
-        if asked.source == "escrow" and told.script is not None:  # an unknown one may be ours: `amount-proof`, for now
+        if asked.source == "escrow" and told.script is not None:  # `amount-proof` refuses an unknown script
             raise PolicyRefused("inputs-own", f"{outpoint} is no escrow of this user's that is known here")
         return _coin(outpoint, facts, "p2tr", own_script("p2tr", vault), held)
 
@@ -203,8 +203,8 @@ class WithdrawalSigner:
         )
 
 
-def _refuse_leftovers(asked: WithdrawalToSign) -> None:
-    """Refuses fields that its source does not use, and coins that are named twice. Raises RequestError."""
+def _check_fields(asked: WithdrawalToSign) -> None:
+    """Raises RequestError for fields that the source does not use or lacks, and for repeated coins."""
     coins = (*asked.coins, *asked.fee_coins)
     if len(coins) > MAX_COINS or len(set(coins)) != len(coins):
         raise RequestError(f"coins must be different ones, {MAX_COINS} at most")
@@ -283,7 +283,7 @@ def sign_composed(composed: Composed, keys: Mapping[CoinKind, PrivateKey]) -> by
             stacks.append(open_escrow(transaction, at, spent, coin.escrow, keys["p2tr"]))
             continue
         key = keys[coin.kind]
-        sighash = DEFAULT if coin.kind == "p2tr" else ALL  # both cover every input and every output
+        sighash = DEFAULT if coin.kind == "p2tr" else ALL  # both cover all inputs and outputs
         signature = sign_input(transaction, at, spent, sighash, coin.kind, key)
         stacks.append([signature] if coin.kind == "p2tr" else [signature, key.get_public_key().sec()])
     return with_witnesses(transaction, stacks)
