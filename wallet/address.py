@@ -110,7 +110,7 @@ def _bytes(values: list[int]) -> bytes:
 
 
 def encode(prefix: str, version: int, program: bytes) -> str:
-    """Returns the address of a witness program, lower case. `prefix` is lower case; the program is taken as it is."""
+    """Returns the address of a witness program, lower case. `prefix` must be lower case; the program is not checked."""
     length = -(-len(program) * 8 // 5)
     number = int.from_bytes(program, "big") << (length * 5 - len(program) * 8)
     values = [version, *[number >> 5 * (length - 1 - place) & 31 for place in range(length)]]
@@ -241,7 +241,7 @@ class Address(Struct, frozen=True):
     network: Network
 
 
-@lru_cache(maxsize=128)  # one listing's rules read the same address four times
+@lru_cache(maxsize=128)  # the rules of one listing read the same address four times
 def parse(text: str) -> Address:
     """Reads an address of any kind and network. Raises AddressError."""
     if len(text) > MAX_LENGTH:

@@ -115,7 +115,7 @@ def _has_own_key(owner: Address, items: list[bytes]) -> bool:
 
 def _library_accepts(address: str, message: str, signature: str) -> bool:
     try:
-        # Not compared with True: it returns None for yes (older ones a bool) and raises for no.
+        # `is None`, because it returns None for a valid signature (older versions a bool) and raises otherwise.
         return library.verify_simple_encoded(address, message, signature) is None
     except library.VerificationError:
         return False

@@ -159,7 +159,7 @@ def outstanding_user(most: int | None, outstanding: int | None, price: int) -> N
 
 
 def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -> None:
-    """Refuses a bid beyond the installation's ceiling (0: none); as `outstanding_user`, over all users."""
+    """Refuses a bid beyond the installation's ceiling (0: none); as `outstanding_user`, but for all users together."""
     if ceiling == 0:
         return
     if ceiling is None or outstanding is None or outstanding + price > ceiling:
@@ -197,8 +197,8 @@ def users_max(ceiling: int, users: int) -> None:
 
 
 def velocity_minute(whose: str, a_minute: int, signed: int | None, what: str) -> None:
-    """Refuses one more signature of this kind (`what`); `signed` is the last minute's number for this task, user or
-    all.
+    """Refuses one more signature of this kind (`what`); `signed` is their number in the last minute for this
+    task, user or all.
     """
     if signed is None or signed >= a_minute:
         raise PolicyRefused("velocity", f"{signed} {what} in a minute for {whose}")
@@ -214,7 +214,7 @@ def disk_room(is_short: bool | None) -> None:
 
 
 def hourly_user(most_outstanding: int) -> int:
-    """Returns the maximum sats of a user's bids in an hour. At 0, `outstanding_user` refuses already."""
+    """Returns the maximum sats of a user's bids in an hour. If it is 0, `outstanding_user` refuses first."""
     return HOURLY_FACTOR * most_outstanding
 
 
@@ -242,7 +242,7 @@ def list_lower(price: int | None, highest: int | None) -> None:
 def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
     """Returns the bid's text in the venue's grammar. Refuses another slug or receiving address than the grant's.
 
-    A grant to deliver to the vault names no address: the signer's own keys give it.
+    For a grant that delivers to the vault, the address comes from the signer's own keys.
     """
     if bid.slug != grant.slug:
         raise PolicyRefused("msg-template", "the slug is not the grant's")

@@ -68,7 +68,7 @@ class PolicyRefused(BidkeeperError):
 
 # The types of fields. `words` is the error text; {} stands for the field's name.
 _INDEX = r"(0|[1-9][0-9]{0,9})"
-# 0 to 4294967295, in its only spelling
+# 0 to 4294967295, without leading zeros
 _VOUT = (
     r"(0|[1-9][0-9]{0,8}|[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}|4294[0-8][0-9]{5}"
     r"|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}|42949672[0-8][0-9]|429496729[0-5])"

@@ -81,7 +81,7 @@ class SignerRefused(SignerError):
 
 
 class SignerClient:
-    """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` bounds each step.
+    """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` limits each step.
 
     `has_lost_grant`: the signer has refused a request because it lacks the grant, or has a newer one.
     """

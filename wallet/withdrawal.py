@@ -60,7 +60,7 @@ def halt_file(is_there: bool) -> None:
 
 
 def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[bytes]) -> bytes:
-    """Returns the script of the address that `user` signs in with. `own_scripts` are those of the user's keys here.
+    """Returns the script of the address that `user` signs in with. `own_scripts` are the scripts of the user's keys.
 
     `known_users` is the keystore's append-only list, because the requesting process could invent any other name.
     """

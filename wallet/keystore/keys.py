@@ -86,13 +86,13 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def write_file(path: Path, stored: Mapping[str, Any]) -> None:
-    """Replaces the file: a crash leaves the old one or the new one. Raises OSError and keeps the old one."""
+    """Replaces the file atomically. If it raises OSError, the old file stays."""
     _write_next_to(path, stored).replace(path)
     sync_directory(path.parent)
 
 
 def create_file(path: Path, stored: Mapping[str, Any]) -> None:
-    """Makes the file, whole or not at all. Raises FileExistsError when the path is taken, or OSError."""
+    """Creates the file atomically. Raises FileExistsError if the path is taken, or OSError."""
     fresh = _write_next_to(path, stored)
     try:
         os.link(fresh, path, follow_symlinks=False)
@@ -110,7 +110,7 @@ def _write_next_to(path: Path, stored: Mapping[str, Any]) -> Path:
 
 
 def write_new(path: Path, stored: Mapping[str, Any]) -> None:
-    """Writes a file that is not there yet, and returns when it is on disk. Raises OSError."""
+    """Writes a new file, and returns once it is on disk. Raises OSError."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "w") as file:
         json.dump(stored, file, indent=1)
@@ -125,7 +125,7 @@ def is_play(stored: Mapping[str, Any]) -> bool:
 
 
 def play(contents: Contents) -> dict[str, Any]:
-    """Returns a play keystore as it is in its file."""
+    """Returns the file's object for a play keystore."""
     return {"version": PLAY_VERSION, "network": PLAY, "warning": _WARNING, **_plain(contents)}
 
 

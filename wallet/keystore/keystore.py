@@ -61,7 +61,7 @@ def harden() -> None:
 
 
 def lock_memory() -> str:
-    """Keeps the memory in use now out of swap; call it once the keys are loaded. Returns "", or why it could not.
+    """Keeps the current memory out of swap; call it after loading the keys. Returns "", or the reason of a failure.
 
     Later memory is not locked (no MCL_FUTURE), because under a limit the next scrypt (128 MiB) or any new thread would
     fail. Pages are locked once they are used (MCL_ONFAULT).

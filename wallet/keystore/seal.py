@@ -23,7 +23,7 @@ from msgspec import Struct
 from core.fields import NotText, WithSecrets, decoded
 from wallet.keystore.keys import KeystoreError
 
-VERSION = 2  # 1 is the play keystore's
+VERSION = 2  # version 1 is the play keystore
 NETWORK = "mainnet"
 LEAST_CHARACTERS = 12
 MOST_CHARACTERS = 256  # the maximum that the signer accepts over its socket
@@ -37,7 +37,7 @@ _MOST_MEMORY = 1 << 30
 
 
 class WrongPassphrase(KeystoreError):
-    """The seal did not open. A wrong passphrase and a damaged file cannot be distinguished."""
+    """The passphrase is wrong or the file is damaged: the two cannot be distinguished."""
 
     def __init__(self) -> None:
         super().__init__("the passphrase is wrong, or the keystore was changed")
@@ -155,7 +155,7 @@ _MOST_TRIES = 3
 
 
 def unattended(named: Path | None, environment: Mapping[str, str]) -> str | None:
-    """Returns the passphrase from the file named, else from systemd's credential of this unit, else None.
+    """Returns the passphrase from the file `named`, else from the unit's systemd credential, else None.
 
     A descriptor that the parent process left open is named /dev/fd/N. Raises KeystoreError if the file cannot be read,
     or if others may read the file named (systemd protects its credentials itself).

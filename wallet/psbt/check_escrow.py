@@ -88,7 +88,7 @@ class ApprovedEscrow(Struct, frozen=True):
 def check_escrow(
     drafts: EscrowDrafts, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner, terms: EscrowTerms
 ) -> ApprovedEscrow:
-    """Approves the PSBTs of a listing at the venue of these terms, or raises Refused with the first broken rule's tag.
+    """Approves the PSBTs of a listing at the venue of these terms, or raises PolicyRefused with the first broken rule.
 
     `owner` is a taproot key.
     """

@@ -1,6 +1,6 @@
 """Checks of a venue's listing PSBT, one small function a rule, and of the PSBT that takes a listing back.
 
-Each refusal has its rule's tag. No venue's form is known or asked for. Only the signature's cover counts: our input
+Each refusal has its rule's tag. The form of a venue's PSBT does not matter, only what the signature covers: our input
 with its value, script and sequence, version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's
 index, with ALL|ANYONECANPAY all outputs. The signature cannot be used without paying that output. Other inputs and
 outputs are other people's money, and anyone may add to them or change them later. At worst the item is lost, for no
@@ -12,8 +12,8 @@ missing fact (None) is a refusal. Nothing here reads a clock, a file or a privat
 
 A delist PSBT must return all that its one input holds to the same script. The signature covers everything (DEFAULT), so
 the transaction cannot be extended, cut, or given a fee above zero: at worst the sats lie in another output of the same
-script, which no listing was signed for. So no source but the PSBT is asked: a false value or script makes the signature
-invalid (BIP-341), and a listing can be taken back while all sources are down.
+script, which no listing was signed for. So no source except the PSBT is needed: a false value or script makes the
+signature invalid (BIP-341), and a listing can be taken back while all sources are down.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def amount_proof(draft: Draft) -> TxOutput:
 
 
 def inputs_cardinal(draft: Draft) -> int:
-    """Returns the chain's tip. The listed output must hold only the inscription, by an index that is not behind."""
+    """Returns the chain's tip. The output must hold only the inscription, according to a current index."""
     facts = inputs_confirmed(draft)
     if facts.tip_height is None or facts.index_height is None:
         raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
@@ -166,7 +166,7 @@ def inputs_cardinal(draft: Draft) -> int:
 
 
 def _single_pair(draft: Draft) -> None:
-    """Refuses SINGLE without an output at our index: it would cover none (segwit v0), and the item would be free."""
+    """Refuses SINGLE without an output at our index: its signature would cover no output, and give the item away."""
     if draft.sighash == LISTING and draft.index >= len(draft.psbt.transaction.outputs):
         raise PolicyRefused("single-pair", "there is no output at the index that SINGLE covers")
 

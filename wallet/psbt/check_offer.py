@@ -126,7 +126,7 @@ def _leaf_terms(leaf: OfferLeaf, intent: OfferIntent, price: int) -> None:
 
 
 def _inputs_reserved(psbt: Psbt, intent: OfferIntent) -> list[Outpoint]:
-    """Returns the coins spent: some of those reserved for this offer, each once."""
+    """Returns the spent coins, which must be among the offer's coins, each once."""
     outpoints = [item.outpoint for item in psbt.transaction.inputs]
     if not outpoints:
         raise PolicyRefused("inputs-reserved", "nothing is spent")
@@ -167,7 +167,7 @@ def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
 
 
 def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
-    """Returns the chain's lowest known tip. No coin may hold an inscription or a rune, by a current index."""
+    """Returns the chain's lowest known tip. No coin may hold an inscription or rune, by a current index."""
     tips = []
     for facts in known:
         if facts.tip_height is None or facts.index_height is None:
@@ -183,7 +183,7 @@ def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
 
 
 def _escrow_script(internal: bytes, leaf: bytes) -> bytes:
-    """Returns the script of the output whose key is ours, with this leaf only."""
+    """Returns the output script of our internal key with this leaf only."""
     return output_script(leaf, bytes([TAPSCRIPT]) + internal)
 
 
@@ -209,7 +209,7 @@ def _outputs(outputs: Sequence[TxOutput], escrow: TxOutput, announcement: TxOutp
 
 
 def _sighash_allowed(item: Map) -> None:
-    """Refuses every sighash but ALL, which a PSBT that names none also asks for (BIP-174)."""
+    """Refuses every sighash except ALL, which is the default of a PSBT that names none (BIP-174)."""
     if named_sighash(item) not in (None, ALL):
         raise PolicyRefused("sighash-allowed", "an input asks for another sighash than ALL")
 

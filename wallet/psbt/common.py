@@ -47,7 +47,7 @@ class ListingIntent(Struct, frozen=True):
         """Returns the minimum sats for the seller; a fee with a fraction of a sat is rounded down.
 
         `postage_sats` is the value of the listed output. It may go to the buyer with the item, unless it is more than
-        MOST_POSTAGE. Price 250,000, no fee: 250,000 for an item on 546 sats, 275,000 on 25,000.
+        MOST_POSTAGE. Example: price 250,000, no fee: 250,000 for an item on 546 sats, 275,000 on 25,000.
         """
         fee = price_sats * self.seller_fee_ppm // PPM
         return price_sats - fee + (postage_sats if postage_sats > MOST_POSTAGE else 0)
@@ -140,7 +140,7 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
 
 @lru_cache(maxsize=1)  # several rules read the same transaction
 def _former(raw: bytes) -> tuple[bytes, Transaction]:
-    """Reads a former transaction; returns its id, too."""
+    """Reads a former transaction; returns its txid and the transaction."""
     transaction = decode_network(raw)
     return transaction.txid(), transaction
 

@@ -29,7 +29,7 @@ from wallet.psbt.transaction import (
 
 MAGIC = b"psbt\xff"
 
-# Keys, each with its type, to values, in the PSBT's order.
+# Values by whole key (type and further bytes), in the PSBT's order.
 Map = Mapping[bytes, bytes]
 
 

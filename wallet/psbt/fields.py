@@ -172,7 +172,7 @@ def musig(value_length: int) -> Rule:
 
 
 def proprietary(key: bytes, value: bytes) -> None:
-    """Requires an identifier and a subtype; the rest is free."""
+    """Requires an identifier and a subtype; further bytes are free."""
     reader = Reader(key)
     reader.sized()
     reader.compact()

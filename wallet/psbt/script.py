@@ -48,7 +48,7 @@ def own_script(kind: OwnKind, public_key: bytes) -> bytes:
 
 
 def redeem_script(public_key: bytes) -> bytes:
-    """Returns the redeem script of a nested P2WPKH: the script of the bare one."""
+    """Returns the redeem script of a nested P2WPKH, which is the script of a bare P2WPKH."""
     return b"\x00\x14" + hash160(public_key)
 
 
@@ -68,7 +68,7 @@ _KEY_BYTES = _HASH_BYTES = 32
 
 
 def leaf_hash(script: bytes, version: int = TAPSCRIPT) -> bytes:
-    """Returns the hash of a leaf, which a signature for it covers."""
+    """Returns the hash of a leaf, which its signatures cover."""
     return _tagged(b"TapLeaf", bytes([version]) + sized(script))
 
 
@@ -103,7 +103,7 @@ def _tagged(tag: bytes, data: bytes) -> bytes:
     return hashlib.sha256(head + head + data).digest()
 
 
-_DATA_BEGIN, _DATA_END = b"\x00\x63", b"\x68"  # 0 IF … ENDIF: never run
+_DATA_BEGIN, _DATA_END = b"\x00\x63", b"\x68"  # 0 IF … ENDIF, which never runs
 _VERSION = b"ordnet-offer/v2"
 _SHA256, _EQUALVERIFY = b"\xa8", b"\x88"
 _CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"
@@ -184,7 +184,7 @@ class Leaf(Struct, frozen=True):
 
     @property
     def hash(self) -> bytes:
-        """The hash of the leaf, which a signature for it covers."""
+        """The hash of the leaf, which its signatures cover."""
         return leaf_hash(self.script)
 
 
@@ -248,7 +248,7 @@ _OP_CODESEPARATOR = 0xAB
 _LARGEST_PUSH = 0x4B
 _PUSH_LENGTHS = {0x4C: 1, 0x4D: 2, 0x4E: 4}  # bytes of the length behind OP_PUSHDATA1, 2 and 4
 
-# Fields of an input before it is signed. Any other known field means that it is signed already, or has another spend.
+# Fields of an unsigned input. Any other known field means that it is signed already, or is spent in another way.
 _OF_ALL = {fields.IN_NON_WITNESS_UTXO, fields.IN_WITNESS_UTXO, fields.IN_SIGHASH_TYPE}
 _OF_P2WSH = frozenset({*_OF_ALL, fields.IN_WITNESS_SCRIPT, 0x06})
 _OF_LEAF = frozenset({*_OF_ALL, fields.IN_TAP_LEAF_SCRIPT, fields.IN_TAP_INTERNAL_KEY, fields.IN_TAP_MERKLE_ROOT, 0x16})

@@ -30,7 +30,7 @@ from wallet.psbt.transaction import (
     taproot_digest,
 )
 
-# NONE leaves the outputs to anyone; SINGLE alone is of no use here. DEFAULT exists for taproot only.
+# NONE is missing because anyone could choose the outputs, SINGLE because nothing needs it. Only taproot has DEFAULT.
 ALLOWED: dict[OwnKind, frozenset[int]] = {
     "p2wpkh": frozenset({ALL, SECURE_LISTING, LISTING}),
     "p2sh-p2wpkh": frozenset({ALL, SECURE_LISTING, LISTING}),
@@ -146,7 +146,7 @@ def open_escrow(
 
 
 def _sale(approved: ApprovedEscrow, private_key: PrivateKey) -> bytes:
-    """Signs the sale leaf with the untweaked key; only a key path needs a tweaked one."""
+    """Signs the sale leaf with the untweaked key; only a key path needs the tweaked key."""
     leaf, key = approved.escrow.sale.hash, private_key.get_public_key().xonly()
     digest = taproot_digest(approved.sale.transaction, 0, (approved.held,), LISTING, leaf)
     signature = _schnorr(private_key, key, digest) + bytes([LISTING])

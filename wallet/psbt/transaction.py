@@ -105,7 +105,7 @@ class Reader:
         return int.from_bytes(self.take(length), "little")
 
     def compact(self) -> int:
-        """Takes a compact size, which must be written in as few bytes as it can."""
+        """Takes a compact size, which must have its shortest encoding."""
         first = self.number(1)
         if first < 0xFD:
             return first

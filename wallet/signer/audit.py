@@ -46,7 +46,7 @@ class AuditError(BidkeeperError):
 
 
 class AuditLog:
-    """The log, open for appending. Its lock keeps a second signer off the whole directory."""
+    """The log, open for appending. Its lock keeps a second signer out of the whole directory."""
 
     def __init__(self, path: Path, free_reserve: Callable[[], bool] = lambda: False) -> None:
         """Opens the log. Raises AuditError when another process holds it or its last line cannot be read.
@@ -239,7 +239,7 @@ def require_noted(audit_log: Path, opened: Keystore) -> list[Line]:
                     f"keystore.json has other keys for the user of line {said[-1]['number']} of audit.jsonl: put the"
                     " newest keystore.json back, or import that user's keys again"
                 )
-            missing.append(line)  # an import whose line was never written
+            missing.append(line)  # a crash came between an import and its line
     return missing
 
 

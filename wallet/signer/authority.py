@@ -60,7 +60,7 @@ class Authority:
         self.locked_reason = locked_reason
         self.has_halt_file = has_halt_file
         self.is_short = is_short
-        # A signer without keys signs nothing, so it need not read the whole log.
+        # A locked signer signs nothing, so it does not read the whole log.
         logged = audit.entries(frozenset(_KINDS), clock() - HOUR_MS) if keystore is not None else ()
         self.recent = SignaturesToCancel(logged, clock(), steady_ms)
 
@@ -90,7 +90,7 @@ class Authority:
         return held
 
     def within_ceilings(self, grant: Grant, price: int, now_ms: int) -> None:
-        """Refuses a bid that takes the signed, unexpired sats of the task, its user or all above their ceiling."""
+        """Refuses a bid if the signed, unexpired sats of the task, user or all users would exceed their ceiling."""
         found, most = self.ledger.signed.unexpired(grant.task, grant.user, now_ms), self.ceilings
         policy.outstanding_task(grant.outstanding_task_sats, found["task"].sats, price)
         policy.outstanding_user(policy.most_outstanding(grant.outstanding_sats, most), found["user"].sats, price)
@@ -152,7 +152,7 @@ class Authority:
         policy.disk_room(is_short)
 
     def may_loosen(self, now_ms: int) -> None:
-        """Refuses one more change of a control state to a looser one beyond the installation's rate."""
+        """Refuses to loosen a control state beyond the installation's rate."""
         loosened = self.ledger.loosened(now_ms)
         policy.velocity_count("the installation", self.ceilings.loosened, loosened, "loosened control states")
 

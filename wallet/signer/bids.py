@@ -78,7 +78,7 @@ class BidSigner:
             signature=signed_by(secrets, "payment", message),
         )
         store.put_bid(signed)
-        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        # Logged just before the commit, so that a crash may leave a line without its signature, but never the reverse.
         authority.audit.append(now, _bid_entry(signed, bid))
         return signed
 
@@ -164,7 +164,7 @@ class OfferSigner:
             signature=json.dumps([base64.b64encode(sign_offer(approved, secrets.payment)).decode()]),
         )
         store.put_bid(signed)
-        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        # Logged just before the commit, so that a crash may leave a line without its signature, but never the reverse.
         authority.audit.append(now, _offer_entry(signed, offer, approved))
         return signed
 
@@ -184,7 +184,7 @@ def _co_signers(authority: Authority, venue: str) -> CoSigners:
 
 
 def _approved(offer: OfferToSign, co_signers: CoSigners, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
-    """Approves the one PSBT that pays for an offer: a second would escrow the price twice."""
+    """Approves the one PSBT that pays for an offer. A second PSBT would escrow the price twice."""
     if len(offer.psbts) != 1:
         raise PolicyRefused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
     try:
@@ -267,7 +267,7 @@ class ChallengeSigner:
         return self._logged(user, "payment", asked.challenge, {"operation": "brake", "venue": asked.venue})
 
     def sign_sign_in(self, asked: SignSignIn) -> Signature:
-        """Signs a sign-in with the payment or the vault key: a venue's session belongs to both addresses."""
+        """Signs a sign-in with the payment or the vault key, because a venue's session belongs to both addresses."""
         authority = self._authority
         grant = authority.live(asked, "cancel").grant
         policy.sign_in_template(grant, asked.text, address_of(authority.unlocked().secrets_of(grant.user), asked.key))

@@ -39,7 +39,7 @@ from wallet.signer.authority import Authority, Entry
 log = logging.getLogger(__name__)
 
 _SECRET_BYTES = 32
-_TASK = re.compile(r"[1-9][0-9]{0,18}")  # its id, in its only spelling
+_TASK = re.compile(r"[1-9][0-9]{0,18}")  # a task's id, without leading zeros
 
 
 class Grants:
@@ -142,7 +142,7 @@ class Grants:
             if loosened_ms is not None:
                 self._ledger.count_loosened(loosened_ms)
             self._ledger.put_control(control)
-            # Last before the commit, as for a bid, so that no looser state is in force that the log lacks.
+            # Logged just before the commit, as for a bid, so that the log has every looser state that is in force.
             self._authority.audit.append(self._authority.clock(), entry)
         self._ledger.unstored.pop((control.scope, control.subject), None)
 

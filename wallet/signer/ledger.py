@@ -61,7 +61,7 @@ class PayoutStore:
     def rivals(self, outpoint: str, payout: TxOutput, sighash: int) -> list[str]:
         """Returns the other outputs (`txid:vout`) that a payment for a signature with `sighash` would buy as well."""
         if payout.value > MAX_SATS:
-            return []  # never signed, and too large a number for SQLite
+            return []  # never signed, and too large for SQLite
         query = "SELECT DISTINCT outpoint FROM payouts WHERE script = ? AND sats = ? AND outpoint != ?"
         if sighash != SECURE_LISTING:
             query += f" AND sighash = {SECURE_LISTING}"
@@ -284,7 +284,7 @@ CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms,
 
 
 class WithdrawalSignature(Struct, frozen=True):
-    """One signed withdrawal. `request_hash` is SHA-256 (hex) of the whole request; one of the two forms is empty."""
+    """One signed withdrawal. `request_hash` is SHA-256 (hex) of the request; one of the two signed forms is empty."""
 
     intent: str
     user: str
@@ -464,7 +464,7 @@ class Ledger:
         return int(found[0])
 
     def note_user(self, user: str, now_ms: int) -> None:
-        """Notes that this user gets keys, and deletes notes that are too old to count."""
+        """Records that this user gets keys, and deletes records that are too old to count."""
         self._database.execute("DELETE FROM new_users WHERE created_ms <= ?", (now_ms - _USER_KEPT_MS,))
         self._database.execute("INSERT OR REPLACE INTO new_users VALUES (?, ?)", (user, now_ms))
 

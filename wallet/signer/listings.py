@@ -261,7 +261,7 @@ class ListingSigner:
         store.put_listing(signed)
         for promise in found.promises:
             payouts.put(promise.outpoint, promise.payout, promise.sighash, listing.outpoint)
-        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        # Logged just before the commit, so that a crash may leave a line without its signature, but never the reverse.
         authority.audit.append(now, _entry(signed, found))
         return signed
 

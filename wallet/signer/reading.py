@@ -99,7 +99,7 @@ def _in_words(fault: str, kind: Any) -> str:
 
 
 def _bare(kind: Any) -> tuple[Any, dict[str, Any]]:
-    """Returns a type without its annotations and without None, and the annotations."""
+    """Strips annotations and None from a type; returns the type and its annotations."""
     marks: dict[str, Any] = {}
     if get_origin(kind) is Annotated:
         kind, *metas = get_args(kind)
@@ -138,7 +138,7 @@ class FactsError(BidkeeperError):
 def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) -> OutpointFacts:
     """Returns the facts of `outpoint` (txid:vout), after at most `timeout_s` seconds. Raises FactsError.
 
-    Opens a connection of its own, so any thread may call it.
+    Opens its own connection, so any thread may call it.
     """
     http = UnixHttp(socket_path, timeout_s)
     asked = {"verb": "outpoint", "args": {"outpoint": outpoint, "with_transaction": True}, "max_age_s": MAX_AGE_S}

@@ -144,7 +144,7 @@ class Signer:
     def outpoints_to_look_up(self, request: Request[Any]) -> tuple[str, ...]:
         """Returns the outputs whose facts the request needs; none for most requests.
 
-        Raises as `handle` does, for requests that any facts would have refused.
+        Raises as `handle`, if the request is refused regardless of facts.
         """
         on_facts = self._on_facts.get(type(request))
         return () if on_facts is None else self._answered(request, on_facts[0])

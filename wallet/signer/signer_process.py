@@ -48,14 +48,14 @@ from wallet.signer.reading import PEER, ask_facts
 from wallet.signer.signer import Signer
 from wallet.terms import DAY_MS, Ceilings
 
-# A file of former versions, next to the keystore, with forms that an operator confirmed.
+# A file of former versions, next to the keystore, with the forms of drafts that an operator confirmed.
 LEARNT_FILE = "learnt.json"
 # The maximum number of lines at the log's end without a row that are not undone. Each needs its own crash at the same
 # point. More mean that the ledger is older than the log, and would allow the same sums again.
 _MOST_LOST = 3
 _FOREVER_MS = 1 << 62
 _COUNTED_MS = {"list": HOUR_MS, "withdraw": DAY_MS}
-# table → (its rows in the order they were written, the log's name for the hash)
+# table → (query of its rows in the order of writing, the hash's name in the log)
 _SIGNED = {
     "signatures": ("SELECT intent, message_hash FROM signatures ORDER BY rowid", "message_sha256"),
     "listings": ("SELECT intent, drafts_hash FROM listings ORDER BY rowid", "drafts_sha256"),
@@ -117,7 +117,7 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
         for entry in map(json.loads, lines):
             table = _TABLES.get(entry.get("operation"))
             if table is None:
-                if entry.items() >= _HALTED.items():  # set by this check; an operator who lifts it has looked into it
+                if entry.items() >= _HALTED.items():  # set by this check; lifting it means that an operator agrees
                     at_the_end = 0
                 continue
             signed = entry.get("intent"), entry.get(_SIGNED[table][1])

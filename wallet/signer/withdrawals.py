@@ -142,7 +142,7 @@ class WithdrawalSigner:
         count, today = store.of_a_day(asked.user, from_bidding=asked.source == "bidding", now_ms=now)
         withdrawal.velocity(authority.ceilings, count, today, signed.sent_sats + signed.fee_sats)
         store.put(signed)
-        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        # Logged just before the commit, so that a crash may leave a line without its signature, but never the reverse.
         authority.audit.append(now, _entry(signed, asked))
         return signed
 
