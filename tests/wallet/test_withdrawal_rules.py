@@ -15,8 +15,9 @@ from tests.wallet.proofs import OWNER, p2tr_address
 from tests.worlds.signer import OTHER_USER, START_MS, USER, tag_of
 from wallet import withdrawal
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, PolicyRefused
+from wallet.psbt.transaction import Outpoint, TxOutput
 from wallet.terms import DAY_MS, Ceilings
-from wallet.withdrawal import vsize
+from wallet.withdrawal import Coin, send_inscription, vsize
 
 HOME = script_by("p2wpkh", OWNER)
 
@@ -363,3 +364,13 @@ def test_a_fault_planted_in_the_signer_is_noticed(
     monkeypatch.setattr(withdrawal, name, fault)
     with wd.desk(tmp_path) as signer, pytest.raises((AssertionError, pytest.fail.Exception)):
         test(signer)
+
+
+def test_change_below_the_dust_limit_of_an_inscriptions_fee_coin_goes_to_the_fee() -> None:
+    item = Coin(Outpoint(b"\x01" * 32, 0), TxOutput(546, wd.VAULT_SCRIPT), "p2tr")
+    paying = Coin(Outpoint(b"\x02" * 32, 0), TxOutput(2_000, wd.PAYMENT_SCRIPT), "p2wpkh")
+
+    made = send_inscription(item, [paying], HOME, 10_000)
+
+    assert [(output.value, output.script) for output in made.transaction.outputs] == [(546, HOME)]
+    assert (made.sent_sats, made.fee_sats) == (546, 2_000)
