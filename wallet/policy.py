@@ -159,7 +159,7 @@ def outstanding_user(most: int | None, outstanding: int | None, price: int) -> N
 
 
 def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -> None:
-    """Refuses a bid beyond the installation's ceiling (0: none); as `outstanding_user`, but for all users together."""
+    """Refuses a bid beyond the installation's ceiling (0: none); as `outstanding_user`, over the sum of all users."""
     if ceiling == 0:
         return
     if ceiling is None or outstanding is None or outstanding + price > ceiling:

@@ -66,7 +66,7 @@ class PolicyRefused(BidkeeperError):
         self.highest = highest
 
 
-# The types of fields. `words` is the error text; {} stands for the field's name.
+# The types of fields. `words` is the error text; {} becomes the field's name.
 _INDEX = r"(0|[1-9][0-9]{0,9})"
 # 0 to 4294967295, without leading zeros
 _VOUT = (

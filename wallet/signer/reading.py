@@ -161,7 +161,7 @@ def _proven(told: OutpointFacts, transaction: bytes | None) -> OutpointFacts:
     if (made := _made(told.outpoint, transaction)) is not None and made == (told.value_sats, told.script):
         return told
     if told.value_sats is not None and transaction is not None:
-        log.warning("what is told of %s is not what the transaction says that is said to have made it", told.outpoint)
+        log.warning("the facts of %s contradict the transaction that made it", told.outpoint)
     return replace(told, value_sats=None, script=None)
 
 
