@@ -21,7 +21,7 @@ from bench.measuring import Row
 from server.replay.journal import read_journal
 from strategy.book import Snapshot
 from tests.simulator.desk import Trader as Rival
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 SLUG = "answers"
 ROUNDS = 9

@@ -16,18 +16,16 @@ from embit.psbt import PSBT
 from bench.measuring import Row, median_seconds
 from wallet.address import hash160, p2wpkh
 from wallet.bip322 import verify_ownership
-from wallet.keystore.keys import Keystore
+from wallet.keystore.keys import Keystore, sign_message
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import BidMessage, GiveGrant, Grant, SignBid
 from wallet.psbt.check_listing import check_listing
+from wallet.psbt.common import ListingIntent, OutpointFacts, Owner
 from wallet.psbt.decode import Psbt, encode
-from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import OwnKind, own_script
-from wallet.psbt.sighash import LISTING
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
+from wallet.psbt.transaction import LISTING, Outpoint, Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
-from wallet.signer.challenges import sign_message
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
 from wallet.terms import Ceilings, Rate

@@ -17,9 +17,8 @@ from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
 from core.fields import NotText, decoded
 from core.settings import Settings
-from wallet.keystore import hardening, keys, keystore
-from wallet.keystore.keys import Keystore
-from wallet.keystore.keystore_file import Contents, Imported, is_play, read
+from wallet.keystore import keys, keystore
+from wallet.keystore.keys import Contents, Imported, Keystore, is_play, read_file
 from wallet.protocol import Unlock
 from wallet.signer.audit import AuditLog, line_of, require_numbers, verify_chain
 from wallet.signer.signer_process import AUDIT_LOG, KEYSTORE, now_ms
@@ -78,7 +77,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs one action. Raises BidkeeperError with the reason if it fails."""
-    hardening.harden()
+    keystore.harden()
     path = settings.signer_files / KEYSTORE
     try:
         match options.action:
@@ -151,7 +150,7 @@ def _asked_keys() -> Imported:
 
 
 def _list(path: Path) -> None:
-    if is_play(read(path)):
+    if is_play(read_file(path)):
         print("PLAY MONEY: never send bitcoin to these addresses")
         opened = Keystore.open(path)
     else:

@@ -11,7 +11,7 @@ import sys
 from core import logs
 from core.errors import BidkeeperError, PeerUnavailable, SettingsError
 from core.settings import SECRETS, load
-from wallet.signer.allowed import with_normal_addresses
+from wallet.address import with_normal_addresses
 
 log = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ from server.inscriptions import KEPT_MS
 from server.urls import DECLARED, ROUTES
 from server.withdraw import RESUME_S, look_after_all
 from wallet import bip322
-from wallet.signer.allowed import with_normal_addresses
+from wallet.address import with_normal_addresses
 from wallet.signer_client import SignerClient
 
 log = logging.getLogger(__name__)

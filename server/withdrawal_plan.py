@@ -33,8 +33,8 @@ from server.http.answers import ApiError, invalid
 from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.services import Services
+from wallet import withdrawal
 from wallet.address import parse
-from wallet.facts_client import FactsError, read_facts
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MAX_COINS,
@@ -47,13 +47,12 @@ from wallet.protocol import (
     per_kvb,
 )
 from wallet.psbt.decode import decode_base64
-from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
-from wallet.psbt.script import script_of
+from wallet.psbt.script import RECOVERY_BLOCKS, Escrow, escrow_at, script_of
 from wallet.psbt.transaction import Outpoint, WireError
+from wallet.signer.reading import FactsError, read_facts
 from wallet.signer_client import SignerError, SignerRefused
 from wallet.terms import all_terms, escrow_terms_of
-from wallet.withdrawal import rules
-from wallet.withdrawal.compose import INPUT_VSIZE, Coin, CoinKind, Composed, send_inscription, send_sats
+from wallet.withdrawal import INPUT_VSIZE, Coin, CoinKind, Composed, send_inscription, send_sats
 
 _AT_ONCE = 4
 _FACTS_AGE_S = 10.0
@@ -152,11 +151,11 @@ class Choosing:
     ) -> Coin | str | TooManyLookups:
         try:
             found = await self._ask(lambda market: market.outpoint(outpoint, _FACTS_AGE_S))
-            facts = rules.inputs_confirmed(outpoint, read_facts(outpoint, to_builtins(found)))
-            spent = rules.amount_proof(facts, self._script)
-            rules.inputs_cardinal(facts, inscriptions)
+            facts = withdrawal.inputs_confirmed(outpoint, read_facts(outpoint, to_builtins(found)))
+            spent = withdrawal.amount_proof(facts, self._script)
+            withdrawal.inputs_cardinal(facts, inscriptions)
             if lock_blocks:
-                rules.timelock(facts, lock_blocks)
+                withdrawal.timelock(facts, lock_blocks)
         except PolicyRefused as refused:
             return refused.message
         except TooManyLookups as refused:

@@ -20,7 +20,7 @@ from msgspec import Struct, convert, to_builtins
 
 from simulator.taproot import LeafOutput
 from wallet.address import hash160, p2wpkh
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 Trait = tuple[str, str]
 _MOST = 10_000  # as many as the largest such collections have

@@ -1,7 +1,7 @@
-"""Bitcoin addresses: base58, bech32 and the hash of a public key.
+"""Bitcoin addresses: base58, bech32, the hash of a public key, and the settings' addresses in their normal form.
 
-Two texts that pay the same script must become one text here, else an upper-case copy of an address is a second account
-or slips past a whitelist.
+Two texts that pay the same script become one text here. Otherwise an upper-case copy of an address would be a second
+account, or pass a whitelist.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core import fields
-from core.errors import BidkeeperError
+from core.errors import BidkeeperError, SettingsError
+from core.settings import Settings
 
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 MAX_LENGTH = 90
@@ -108,7 +110,7 @@ def _bytes(values: list[int]) -> bytes:
 
 
 def encode(prefix: str, version: int, program: bytes) -> str:
-    """Returns the address of a witness program, lower case. `prefix` is lower case; the program is taken as it is."""
+    """Returns the address of a witness program, lower case. `prefix` must be lower case; the program is not checked."""
     length = -(-len(program) * 8 // 5)
     number = int.from_bytes(program, "big") << (length * 5 - len(program) * 8)
     values = [version, *[number >> 5 * (length - 1 - place) & 31 for place in range(length)]]
@@ -224,13 +226,13 @@ _WITNESS: dict[tuple[int, int], Kind] = {(0, 20): "p2wpkh", (0, 32): "p2wsh", (1
 
 
 class AddressError(BidkeeperError):
-    """A text that is not an accepted address; the message says why and repeats no input."""
+    """A text that is not an accepted address; the message says why without repeating it."""
 
 
 class Address(Struct, frozen=True):
     """One address. `text` is its normal form; `program` the witness program, script hash or key hash.
 
-    `kind` is "witness" for witness versions without a meaning yet.
+    `kind` is "witness" for witness versions that are not defined yet.
     """
 
     text: str
@@ -239,7 +241,7 @@ class Address(Struct, frozen=True):
     network: Network
 
 
-@lru_cache(maxsize=128)  # one listing's rules read the same address four times
+@lru_cache(maxsize=128)  # the rules of one listing read the same address four times
 def parse(text: str) -> Address:
     """Reads an address of any kind and network. Raises AddressError."""
     if len(text) > MAX_LENGTH:
@@ -302,3 +304,23 @@ def _older(text: str) -> Address:
         raise ValueError("it is of no known type")
     kind, network = _VERSIONS[body[0]]
     return Address(text, kind, body[1:], network)
+
+
+def with_normal_addresses(settings: Settings) -> Settings:
+    """Returns the settings with every address normalised. Raises SettingsError, with one line for each invalid one."""
+    problems: list[str] = []
+    whitelist = _normal("BIDKEEPER_WHITELIST", settings.whitelist - {"*"}, problems) | settings.whitelist & {"*"}
+    admins = _normal("BIDKEEPER_ADMINS", settings.admins, problems)
+    if problems:
+        raise SettingsError(problems)
+    return replace(settings, whitelist=whitelist, admins=admins)
+
+
+def _normal(setting: str, texts: frozenset[str], problems: list[str]) -> frozenset[str]:
+    found = set()
+    for text in sorted(texts):
+        try:
+            found.add(pasted_sign_in_address(text))
+        except AddressError as error:
+            problems.append(f"{setting}: {text[:100]}: {error}")
+    return frozenset(found)

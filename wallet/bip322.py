@@ -1,7 +1,7 @@
 """Check that a signature proves ownership of an address: BIP-322 simple proofs, read strictly.
 
-The only importer of the package `bip322`. Taken are mainnet P2WPKH, P2TR by key path and P2SH-P2WPKH with a bare
-witness, with or without the prefix `smp`. The package alone is looser: it takes any network and signatures that were
+The only importer of the package `bip322`. It accepts mainnet P2WPKH, P2TR by key path and P2SH-P2WPKH with a bare
+witness, with or without the prefix `smp`. The package alone is looser: it accepts any network and signatures that were
 altered after signing, and does not know the prefix.
 """
 
@@ -24,15 +24,15 @@ MAX_SIGNATURE = 256
 _PREFIX = "smp"
 _SIGHASH_ALL = 0x01
 
-# Calls that ended without the library's verdict, mostly panics of its Rust code. Shown in the log.
+# Calls that ended without the library's verdict, mostly panics of its Rust code; the log shows their number.
 _panics = itertools.count(1)
 
 
 def verify_ownership(address: str, message: str, signature: str) -> bool:
     """Tells whether `signature` (base64) over exactly `message` is by the key of `address`.
 
-    False for everything else, whatever is wrong; never raises on any input. Takes some 50 µs and holds the GIL: call it
-    straight, without `await` inside.
+    Returns False for any invalid input and never raises. Takes some 50 µs and holds the GIL, so call it directly: a
+    thread gains nothing.
     """
     if not (isinstance(address, str) and isinstance(message, str) and isinstance(signature, str)):
         return False
@@ -45,22 +45,22 @@ def verify_ownership(address: str, message: str, signature: str) -> bool:
     except (AddressError, ValueError):
         return False
     items = _items(stack)
-    if items is None or not _well_formed(owner, items) or not _bound(owner, items):
+    if items is None or not _well_formed(owner, items) or not _has_own_key(owner, items):
         return False
-    return _library_says_yes(owner.text, message, base64.b64encode(stack).decode())
+    return _library_accepts(owner.text, message, base64.b64encode(stack).decode())
 
 
 def self_test() -> None:
-    """Raises RuntimeError unless this installation's library takes honest proofs and refuses forged ones.
+    """Raises RuntimeError unless this installation's library accepts honest proofs and refuses forged ones.
 
-    The forged ones go straight to the library: they are what versions before 0.3.0 take (GHSA-5chw-87w3-j9cv), and
-    the checks here would hide such a version.
+    Forged proofs also go straight to the library: versions before 0.3.0 accept them (GHSA-5chw-87w3-j9cv), and the
+    checks here would hide such a version.
     """
     for proof in _HONEST:
         if not verify_ownership(proof.address, _SELF_TEST_MESSAGE, proof.signature):
             raise RuntimeError(f"BIP-322 self-test: an honest proof of {proof.address} is refused")
     for proof in _FORGED:
-        if _library_says_yes(proof.address, _SELF_TEST_MESSAGE, proof.signature):
+        if _library_accepts(proof.address, _SELF_TEST_MESSAGE, proof.signature):
             raise RuntimeError(
                 "BIP-322 self-test: a stranger's signature is taken as a proof: install the package bip322==0.3.0"
             )
@@ -69,7 +69,7 @@ def self_test() -> None:
 
 
 def _decode(text: str) -> bytes:
-    """Decodes base64 strictly: Python alone lets unused bits and extra padding through. Raises ValueError."""
+    """Decodes base64 strictly: Python alone accepts unused bits and extra padding. Raises ValueError."""
     raw = binascii.a2b_base64(text, strict_mode=True)
     if base64.b64encode(raw).decode() != text:
         raise ValueError("not canonical base64")
@@ -103,8 +103,8 @@ def _well_formed(owner: Address, items: list[bytes]) -> bool:
     return 9 <= len(signature) <= 73 and signature[-1] == _SIGHASH_ALL and len(key) == 33
 
 
-def _bound(owner: Address, items: list[bytes]) -> bool:
-    """Tells whether the witness key is the address's own. P2TR has its key in the address, the others only its hash."""
+def _has_own_key(owner: Address, items: list[bytes]) -> bool:
+    """Tells whether the witness key is the address's key. A P2TR address has its key, the others only a hash."""
     if owner.kind == "p2tr":
         return True
     key_hash = hash160(items[1])
@@ -113,16 +113,16 @@ def _bound(owner: Address, items: list[bytes]) -> bool:
     return key_hash == owner.program
 
 
-def _library_says_yes(address: str, message: str, signature: str) -> bool:
+def _library_accepts(address: str, message: str, signature: str) -> bool:
     try:
-        # Not compared with True: it returns None for yes (older ones a bool) and raises for no.
+        # `is None`, because it returns None for a valid signature (older versions a bool) and raises otherwise.
         return library.verify_simple_encoded(address, message, signature) is None
     except library.VerificationError:
         return False
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        # A Rust panic is a BaseException; let through, it would leave the HTTP request without any answer.
+        # A Rust panic is a BaseException, which would otherwise leave the HTTP request without an answer.
         log.error("BIP-322 library failed with %.60s, %d so far", type(error).__name__, next(_panics))
         return False
 

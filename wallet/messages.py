@@ -1,7 +1,7 @@
 """The texts that are signed: Satflow bid messages, venues' challenges and sign-ins, and our own sign-in text.
 
-A bid's signature is money and a sign-in's is a session, so no text of one kind may ever pass as another: bids are
-composed here from checked fields, the venues' own texts are refused when they could be a bid or a sign-in here.
+A bid's signature spends money and a sign-in's opens a session, so no text of one kind may pass as another. Bids are
+composed here from checked fields; a venue's text is refused if it could be a bid or a sign-in here.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ MAX_QUANTITY = 60
 _SLUG = re.compile(r"[A-Za-z0-9_.\u2022-]+")
 _QUANTITY = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
 _NONCE = re.compile(r"[0-9a-f]{32}")
-# An address of a witness program on any network, anywhere in a text; a shape is enough, because it is long.
+# A witness program's address on any network, anywhere in a text. The shape is enough, because it is long.
 _SEGWIT = re.compile(r"(?:bc|tb|bcrt)1[0-9a-z]{8,}")
-# Letters and digits that may be an older address: 1..., 3..., m..., n..., 2... A nonce may look like one.
+# Letters and digits that may be an older address (1..., 3..., m..., n..., 2...), or a nonce.
 _WORD = re.compile(r"[0-9A-Za-z]+")
-# A number in any spelling that some program takes for one: 5, +5.0, 1e3, 0x5, 5_000.
+# A number in any spelling that a program may accept: 5, +5.0, 1e3, 0x5, 5_000.
 _NUMBER = re.compile(r"\s*[+\-.]?[0-9][0-9A-Fa-fXx_.,+\-]*\s*", re.ASCII)
-_NUMBERS_OF_A_BID = 3  # price, quantity and expiry stand side by side
+_NUMBERS_OF_A_BID = 3  # price, quantity and expiry are next to each other
 _OUR_NAME = SIGN_IN_PHRASE.split()[-1].lower()
 
 
@@ -84,7 +84,7 @@ def compose_bid(bid: BidMessage, keys: UserKeys, receive: str) -> str:
 def check_challenge(challenge: str) -> None:
     """Raises MessageError unless a venue's challenge is harmless: no bid, no sign-in anywhere, and no mention of us.
 
-    Its own form is not documented, so what is dangerous is refused and all else taken.
+    The form of challenges is not documented, so dangerous texts are refused and all others accepted.
     """
     if not 0 < len(challenge) <= MAX_VENUE_TEXT:
         raise MessageError(f"a challenge must have 1 to {MAX_VENUE_TEXT} characters")
@@ -111,9 +111,9 @@ def _has_numbers_of_a_bid(text: str) -> bool:
 def check_sign_in(text: str, venue: str, address: str) -> None:
     """Raises MessageError unless `text` signs `address` in at `venue` and nowhere else.
 
-    It begins as the venue's texts do, ord.net's for example `Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: …)`, so
-    that it cannot be another service's; its blanks keep it from being a bid. An address in it is `address`.
-    Ordinals Wallet's is known to the letter.
+    It must begin as the venue's texts do, for example `Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: …)`, so that
+    it is not another service's; its blanks keep it from being a bid. Any address in it must be `address`. Ordinals
+    Wallet's text is known in full.
     """
     beginning = SIGN_IN_BEGINNINGS.get(venue)
     if beginning is None:
@@ -133,7 +133,7 @@ def check_sign_in(text: str, venue: str, address: str) -> None:
 
 
 def _addresses_in(text: str) -> Iterator[str]:
-    """Yields every address that a reader finds in the text, of any network; those of witness programs in lower case."""
+    """Yields every address in the text, of any network; those of witness programs in lower case."""
     yield from _SEGWIT.findall(text.lower())
     for word in _WORD.findall(text):
         with contextlib.suppress(AddressError):
@@ -145,7 +145,7 @@ def _names_us(text: str) -> bool:
 
 
 def _squeezed(text: str) -> str:
-    """Returns letters and digits alone, so that blanks or dashes inside a name hide it from no reader."""
+    """Returns letters and digits alone, so that blanks or dashes inside a name cannot hide it."""
     return "".join(letter for letter in text.lower() if letter.isalnum())
 
 

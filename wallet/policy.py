@@ -1,4 +1,4 @@
-"""The signer's rules, one small function each, named by its tag. Only what passes every rule is signed.
+"""The signer's rules, one small function each, named by its tag. A request must pass every rule to be signed.
 
 Each raises PolicyRefused with its tag; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
 The rules about listing PSBTs are in `wallet/psbt`, the ceilings in `wallet/terms.py`.
@@ -34,7 +34,7 @@ _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"
 
 
 class HeldGrant(Struct, frozen=True):
-    """A grant as the signer keeps it, with its later restrictions; only the hash of its secret."""
+    """A grant as the signer stores it, with later restrictions and the hash of its secret."""
 
     grant: Grant
     secret_hash: str
@@ -43,9 +43,9 @@ class HeldGrant(Struct, frozen=True):
 
 
 class RecentSignatures(Struct, frozen=True):
-    """Recent signatures for a task, a user or all: bids and listings counted, bids also in sats.
+    """The number of recent bids and listings signed for a task, a user or all, and the bids' sats.
 
-    Challenges, and control states that were loosened, are counted apart from these, in the same way.
+    Challenges and loosened control states are counted in the same way, separately.
     """
 
     in_a_minute: int
@@ -54,7 +54,7 @@ class RecentSignatures(Struct, frozen=True):
 
 
 class UnexpiredBids(Struct, frozen=True):
-    """Signed bids of a task, a user or all that can still be filled: their sats, and the next expiry."""
+    """Signed, unexpired bids of a task, a user or all: their sats, and the next expiry."""
 
     sats: int
     frees_ms: int | None
@@ -65,23 +65,23 @@ def secret_hash(secret: str) -> str:
 
 
 def stale_token(highest: int, token: int) -> None:
-    """Refuses a new grant unless its token is above every token seen for its task (0: none was seen)."""
+    """Refuses a new grant unless its token is above the task's highest (0: no token yet)."""
     if token <= highest:
         text = f"token {token} is not above {highest}, the highest seen for this task"
         raise PolicyRefused("stale-token", text, highest)
 
 
 def token_jump(highest: int, token: int, ceilings: Ceilings) -> None:
-    """Refuses a token far above every token seen for its task: the task would never get a grant again.
+    """Refuses a token far above the task's highest, because the task might never get a grant again.
 
-    Tokens rise by one with each start, so an honest one is never far ahead.
+    Each start raises the token by one, so an honest token is never far ahead.
     """
     if token > highest + ceilings.token_jump:
         raise PolicyRefused("token-jump", f"token {token} is more than {ceilings.token_jump} above {highest}")
 
 
 def grant_live(held: HeldGrant | None, token: int, secret: str, now_ms: int) -> HeldGrant:
-    """Returns the task's grant. Refuses when it has none under exactly this token and secret, or when it has ended."""
+    """Returns the task's grant. Refuses if it has none under this token and secret, or if the grant has ended."""
     if held is not None and token < held.grant.token:
         raise PolicyRefused("stale-token", f"token {token} is below {held.grant.token}, that of the task's grant")
     if held is None or held.withdrawn or held.grant.token != token:
@@ -101,7 +101,7 @@ def op_allowed(held: HeldGrant, operation: Operation) -> None:
 
 
 def own_inscription(grant: Grant, inscription_id: str | None) -> None:
-    """Refuses a listing of any inscription but the grant's; a grant without one lists nothing."""
+    """Refuses a listing of any inscription except the grant's, and all listings if the grant has none."""
     if not grant.inscription_id or inscription_id != grant.inscription_id:
         raise PolicyRefused("op-allowed", "the grant does not allow to list this inscription")
 
@@ -113,7 +113,7 @@ def key_allowed(grant: Grant, key: SigningKey) -> None:
 
 
 def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
-    """Refuses bids and listings unless every state set for them (for all, their user, their task) is `run`."""
+    """Refuses bids and listings unless the states of all, of the user and of the task are `run`."""
     if states is None:
         raise PolicyRefused("control-state", "it is not known whether bids and listings may be placed")
     for scope, state in states:
@@ -124,7 +124,7 @@ def control_state(states: Iterable[tuple[Scope, State]] | None) -> None:
 
 
 def market(venue: str, *, play: bool) -> None:
-    """Refuses to mix play and real money: play keys sign for the practice market only, and no other keys sign there."""
+    """Refuses to mix play and real money: only play keys sign for the practice market, and nowhere else."""
     if play != (venue in PLAY_VENUES):
         raise PolicyRefused("market", f"{'play' if play else 'real'} keys do not sign for {venue}")
 
@@ -137,12 +137,12 @@ def max_bid(grant: Grant, price: int | None) -> None:
 
 
 def most_outstanding(granted: int, ceilings: Ceilings) -> int:
-    """Returns the most sats of a user's signed bids: the grant's, never above the installation's own ceiling."""
+    """Returns the maximum sats of a user's signed bids: the grant's, or the installation's ceiling if lower."""
     return min(granted, ceilings.outstanding_user or granted)
 
 
 def outstanding_task(most: int | None, outstanding: int | None, price: int) -> None:
-    """Refuses a bid beyond the task's own ceiling; as `outstanding_user`, for the bids of the grant's task alone."""
+    """Refuses a bid beyond the task's ceiling, as `outstanding_user`, for bids of the grant's task alone."""
     if most is None or outstanding is None or outstanding + price > most:
         raise PolicyRefused(
             "outstanding-task",
@@ -159,7 +159,7 @@ def outstanding_user(most: int | None, outstanding: int | None, price: int) -> N
 
 
 def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -> None:
-    """Refuses a bid beyond the installation's ceiling (0: none); as `outstanding_user`, over all users."""
+    """Refuses a bid beyond the installation's ceiling (0: none); as `outstanding_user`, over the sum of all users."""
     if ceiling == 0:
         return
     if ceiling is None or outstanding is None or outstanding + price > ceiling:
@@ -172,7 +172,7 @@ def outstanding_host(ceiling: int | None, outstanding: int | None, price: int) -
 def velocity_count(whose: str, rate: Rate, signed: RecentSignatures | None, what: str = "signatures") -> None:
     """Refuses one more signature for this task, user or installation beyond its limit for a minute or an hour.
 
-    `what` is counted, if not signatures of bids and listings.
+    `what` names the counted kind, by default signatures of bids and listings.
     """
     if signed is None:
         raise PolicyRefused("velocity", f"it is not known how many {what} there were for {whose}")
@@ -183,7 +183,7 @@ def velocity_count(whose: str, rate: Rate, signed: RecentSignatures | None, what
 
 
 def velocity_sats(whose: str, most: int | None, signed: RecentSignatures | None, price: int) -> None:
-    """Refuses a bid of `price` that takes the sats signed in an hour above `most` (0: no limit), expired or not."""
+    """Refuses a bid of `price` if the sats signed in an hour, expired or not, exceed `most` (0: no limit)."""
     if most == 0:
         return
     if most is None or signed is None or signed.sats_in_an_hour + price > most:
@@ -191,21 +191,21 @@ def velocity_sats(whose: str, most: int | None, signed: RecentSignatures | None,
 
 
 def users_max(ceiling: int, users: int) -> None:
-    """Refuses keys for a new user if the ceiling's number of users still need their own."""
+    """Refuses keys for a new user if as many users as the ceiling need theirs."""
     if users >= ceiling:
         raise PolicyRefused("users-max", f"{users} users have new keys or signatures that count; no more are given any")
 
 
 def velocity_minute(whose: str, a_minute: int, signed: int | None, what: str) -> None:
-    """Refuses one more signature of this kind (`what`); `signed` is the last minute's number for this task, user or
-    all.
+    """Refuses one more signature of this kind (`what`); `signed` is their number in the last minute for this
+    task, user or all.
     """
     if signed is None or signed >= a_minute:
         raise PolicyRefused("velocity", f"{signed} {what} in a minute for {whose}")
 
 
 def disk_room(is_short: bool | None) -> None:
-    """Refuses what places or spends while the signer's disk is short of room: only what makes safer has its room."""
+    """Refuses to place or spend while the signer's disk is short of room, which is kept for cancels and halts."""
     if is_short is None:
         raise PolicyRefused(DISK_FULL, "it is not known how much room the signer's disk has")
     if is_short:
@@ -214,7 +214,7 @@ def disk_room(is_short: bool | None) -> None:
 
 
 def hourly_user(most_outstanding: int) -> int:
-    """Returns the most sats of a user's bids in an hour. `outstanding_user` already refuses at 0 outstanding."""
+    """Returns the maximum sats of a user's bids in an hour. If it is 0, `outstanding_user` refuses first."""
     return HOURLY_FACTOR * most_outstanding
 
 
@@ -229,7 +229,7 @@ def expiry_max(grant: Grant, ceilings: Ceilings, expires_ms: int | None, now_ms:
 def list_lower(price: int | None, highest: int | None) -> None:
     """Refuses a listing more than a tenth below `highest`, this output's highest of the last hour (0: none).
 
-    A listing's signature cannot be taken back, so a price falls by a tenth an hour at most: 100,000 may be followed by
+    A listing's signature cannot be revoked, so a price falls by at most a tenth in an hour: 100,000 may be followed by
     90,000, not by 89,999.
     """
     if price is None or highest is None:
@@ -242,7 +242,7 @@ def list_lower(price: int | None, highest: int | None) -> None:
 def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
     """Returns the bid's text in the venue's grammar. Refuses another slug or receiving address than the grant's.
 
-    A grant to deliver to the vault names no address: the signer's own keys give it.
+    For a grant that delivers to the vault, the address comes from the signer's own keys.
     """
     if bid.slug != grant.slug:
         raise PolicyRefused("msg-template", "the slug is not the grant's")
@@ -255,7 +255,7 @@ def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
 
 
 def offer_terms(grant: Grant, offer: OfferToSign) -> None:
-    """Refuses an offer for another slug than the grant's, or with a bad quantity: no PSBT says what it pays for."""
+    """Refuses an offer for another slug than the grant's, or with a bad quantity, which no PSBT shows."""
     if offer.slug != grant.slug:
         raise PolicyRefused("msg-template", "the slug is not the grant's")
     try:
@@ -281,6 +281,6 @@ def challenge_template(challenge: str) -> None:
 
 
 def intent_conflict(asked: tuple[object, ...], signed: tuple[object, ...]) -> None:
-    """Refuses a known intent that comes with other fields than it was signed with."""
+    """Refuses a signed intent that is asked again with other fields."""
     if asked != signed:
         raise PolicyRefused("intent-conflict", "this intent was signed with other fields")

@@ -1,6 +1,6 @@
-"""The protocol of the signer: each request with its answer, for both ends. Bounds are checked as one is read.
+"""The protocol of the signer: each request with its answer, for both ends. Bounds are checked on reading.
 
-A request names each field of the bid, offer, listing, grant or withdrawal in it: defaults are for the clients.
+A request must have each field of the bid, offer, listing, grant or withdrawal in it; defaults are for clients only.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Form = Literal["plain", "secure", "transfer", "sale", "recovery"]
 
 OPERATIONS: tuple[Operation, ...] = ("bid", "list", "cancel")
 SCOPES: tuple[Scope, ...] = ("global", "user", "task")
-STATES: tuple[State, ...] = ("run", "reduce", "halt")  # each stricter than the one before
+STATES: tuple[State, ...] = ("run", "reduce", "halt")  # from the loosest to the strictest
 SOURCES: tuple[Source, ...] = ("bidding", "payment", "vault", "escrow")
 MAX_MS = 1 << 53
 MAX_TEXT = 256
-# How far a task's token may rise in one step: starts raise it by one.
+# The maximum step by which a task's token may rise; each start raises it by one.
 TOKEN_JUMP = 1_000_000
-# A PSBT is read up to 32 KiB, here in base64; and how many a venue may want signed in addition to the listing's own.
+# The maximum length of a PSBT in base64 (32 KiB), and of secure forms in addition to a listing's plain form.
 MAX_PSBT_TEXT = 4 * -(-32 * 1024 // 3)
 MAX_SECURE = 4
 BID_INTENT_DIGITS, WITHDRAWAL_INTENT_DIGITS, LISTING_INTENT_DIGITS = 32, 40, 64
-# PSBTs that pay for one offer, and coins that may be spent for it: each is looked up before it is signed.
+# The maximum number of PSBTs that pay for one offer, and of its coins: facts of each are read before signing.
 MAX_OFFER_PSBTS = 4
 MAX_COINS = 20
 MAX_VENUE_TEXT = 512
@@ -50,13 +50,13 @@ DISK_FULL = "disk-full"  # the tag of a refusal because the signer's disk is ful
 
 
 class RequestError(ValueError):
-    """A request to the signer whose fields do not fit each other; the message names them."""
+    """A request to the signer with contradictory fields; the message names them."""
 
 
 class PolicyRefused(BidkeeperError):
     """The refusal of a rule; `tag` names the rule.
 
-    `highest` is the highest token seen for the task, where a new grant's is not above that.
+    `highest` is the task's highest token, if a new grant's token is not above it.
     """
 
     def __init__(self, tag: str, message: str, highest: int | None = None) -> None:
@@ -66,9 +66,9 @@ class PolicyRefused(BidkeeperError):
         self.highest = highest
 
 
-# The kinds of fields. Words, if given, are the fault's text with the field's name for {}.
+# The types of fields. `words` is the error text; {} becomes the field's name.
 _INDEX = r"(0|[1-9][0-9]{0,9})"
-# 0 to 4294967295, in its only spelling
+# 0 to 4294967295, without leading zeros
 _VOUT = (
     r"(0|[1-9][0-9]{0,8}|[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}|4294[0-8][0-9]{5}"
     r"|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}|42949672[0-8][0-9]|429496729[0-5])"
@@ -123,12 +123,11 @@ Tokens = Annotated[tuple[_TaskAndToken, ...], words("tokens must be a list of pa
 class Grant(Shape, frozen=True):
     """The rights of one task at the signer until `expires_ms`.
 
-    `user` is the sign-in address whose keys sign; bought goods go to `receive`, or with `to_vault` to the user's own
-    vault and nowhere else. `hardcap_sats` bounds one bid, `outstanding_sats` the sum of this user's signed bids that
-    have not expired and `outstanding_task_sats` that of this task's, under whatever token they were signed;
-    `max_expiry_ms` bounds a bid's signed life.
-    `inscription_id` (empty: none) may be listed, for `min_price_sats` at least; `slug` may then be empty.
-    A grant replaces the task's former one; its `token` must be higher than any seen for the task.
+    `user` is the sign-in address whose keys sign; bought goods go to `receive`, or with `to_vault` only to the
+    user's own vault. `hardcap_sats` limits one bid, `outstanding_sats` the sum of this user's signed,
+    unexpired bids and `outstanding_task_sats` that of this task's, under any token; `max_expiry_ms` limits a bid's
+    signed lifetime. `inscription_id` (empty: none) may be listed, for at least `min_price_sats`; `slug` may then be
+    empty. A grant replaces the task's former one; its `token` must be higher than all earlier tokens of the task.
     """
 
     task: Id
@@ -149,10 +148,10 @@ class Grant(Shape, frozen=True):
 
 
 class BidMessage(Shape, frozen=True):
-    """One bid to be signed. `intent` is 32 hex digits and names the order for ever.
+    """One bid to be signed. `intent` is 32 hex digits and is used for this order only.
 
-    `price` is the whole order's sats, `quantity` canonical decimal text as in the signed message. `receive`
-    is the address for the marketplace; the grant says which one it must be.
+    `price` is the whole order's in sats, `quantity` canonical decimal text as in the signed message. `receive` is the
+    delivery address, which must be the grant's.
     """
 
     intent: BidIntent
@@ -172,11 +171,11 @@ class SignedBid(Shape, frozen=True):
 
 
 class OfferToSign(Shape, frozen=True):
-    """One bid to be signed that PSBTs pay for. `intent` is 32 hex digits and names the order for ever.
+    """One bid to be signed that PSBTs pay for. `intent` is 32 hex digits and is used for this order only.
 
-    `price` is the whole order's sats and `quantity` as in a bid's message. `psbts` are the venue's drafts in base64,
-    `coins` (`txid:vout`) all that they may spend. `leaf` is the script, in hex, by which the venue may spend the escrow
-    that they pay to. `trait` is (type, value) for a bid on a trait.
+    `price` is the whole order's in sats and `quantity` as in a bid's message. `psbts` are the venue's drafts in base64,
+    `coins` (`txid:vout`) the only ones that they may spend. `leaf` is the script, in hex, by which the venue may spend
+    the escrow that they pay to. `trait` is (type, value) for a bid on a trait.
     """
 
     intent: BidIntent
@@ -197,11 +196,11 @@ class SignedOffer(Shape, frozen=True):
 
 
 class ListingToSign(Shape, frozen=True):
-    """One listing to be signed. `intent` is 64 hex digits and names it for ever; `outpoint` is `txid:vout`.
+    """One listing to be signed. `intent` is 64 hex digits and is used for it only; `outpoint` is `txid:vout`.
 
-    `price` in sats is the seller's before the venue's fees. `psbt` and each of `secure` are the venue's drafts in
-    base64: the plain form of its listing, and the forms that bind more of the sale. With a `transfer`, `psbt` sells the
-    item out of the escrow that `transfer` moves it into, and `recovery`, where the venue has one, brings it back.
+    `price` in sats is the seller's, before the venue's fees. `psbt` and each of `secure` are the venue's drafts in
+    base64: the plain form of its listing, and secure forms, whose signature covers all outputs. With a `transfer`,
+    `psbt` sells the item out of the escrow that `transfer` moves it into; `recovery`, if the venue has one, returns it.
     """
 
     intent: ListingIntent
@@ -215,7 +214,7 @@ class ListingToSign(Shape, frozen=True):
 
     @property
     def drafts(self) -> tuple[str, ...]:
-        """The plain form and the secure ones, in the order in which their kinds are named."""
+        """The plain form, then the secure forms."""
         return (self.psbt, *self.secure)
 
     @property
@@ -234,7 +233,7 @@ class SignedListing(Shape, frozen=True):
 
 
 class WithdrawalToSign(Shape, frozen=True):
-    """Coins of a user to be sent to their own address. `intent` is 40 hex digits and names it for ever.
+    """Coins of a user to be sent to their own address. `intent` is 40 hex digits and is used for it only.
 
     From `payment` or `vault` all of `coins` (`txid:vout`) are spent and `amount_sats` of them (None: all, less the fee)
     go to the address that `user` signs in with; the signer writes the transaction. With an `inscription_id` the one
@@ -261,7 +260,7 @@ class WithdrawalToSign(Shape, frozen=True):
 class SignedWithdrawal(Shape, frozen=True):
     """A signed withdrawal: either `transaction` in hex, ready for the network, or a `psbt` that the venue completes.
 
-    `sent_sats` arrive, `fee_sats` are the network's. `txid` is final.
+    `sent_sats` arrive, `fee_sats` go to the network. Later signatures do not change `txid`.
     """
 
     txid: str
@@ -272,14 +271,14 @@ class SignedWithdrawal(Shape, frozen=True):
 
 
 class Amounts(Shape, frozen=True):
-    """The sats of a withdrawal that would arrive, and the network's."""
+    """The sats of a withdrawal that would arrive, and its network fee."""
 
     sent_sats: int
     fee_sats: int
 
 
 class Finding(Shape, frozen=True):
-    """A rule's finding. `holds` None: it could not be judged; `why` is empty where it holds."""
+    """A rule's finding. `holds` is None if it could not be judged; `why` is empty if it holds."""
 
     rule: str
     holds: bool | None
@@ -287,7 +286,7 @@ class Finding(Shape, frozen=True):
 
 
 class Side(Shape, frozen=True):
-    """An input or output of the draft. `sats` None: not in the draft. `address` may be empty.
+    """An input or output of the draft. `sats` is None if the draft does not have them. `address` may be empty.
 
     `outpoint` (`txid:vout`) is an input's.
     """
@@ -301,9 +300,9 @@ class Side(Shape, frozen=True):
 
 
 class Judgement(Shape, frozen=True):
-    """The judgement of one draft. `is_signed`: every rule holds, so that it would be signed now.
+    """The judgement of one draft. `is_signed`: every rule holds, so that the draft would be signed now.
 
-    `payout_sats` would be paid to us, `least_sats` is the minimum; None if an earlier rule does not hold.
+    `payout_sats` would be paid to us, `least_sats` is the minimum; None if an earlier rule fails.
     """
 
     form: Form
@@ -324,8 +323,8 @@ class Judgements(Shape, frozen=True):
 class UserKeys(Shape, frozen=True):
     """A user's own addresses: payment (P2WPKH), vault (P2TR). Keys in hex: compressed, and x-only internal.
 
-    `escrows` are the addresses through which the vault's listed items pass, each with its venue; the vault's key opens
-    them. A venue has two where the operator names another key than it publishes.
+    `escrows` are the escrow addresses of the vault's listed items, each with its venue; the vault's key opens them. A
+    venue has two if the operator set another key than the published one.
     """
 
     payment: str
@@ -336,7 +335,7 @@ class UserKeys(Shape, frozen=True):
 
 
 class SignerStatus(Shape, frozen=True):
-    """The signer's state. `play`: its keys are play money's; `reason`: why it is not ready (else empty)."""
+    """The signer's state. `play`: its keys are for play money; `reason`: why it is not ready (else empty)."""
 
     state: Literal["ready", "reconciling", "locked"]
     play: bool
@@ -344,9 +343,9 @@ class SignerStatus(Shape, frozen=True):
 
 
 class ControlState(Shape, frozen=True):
-    """A switch for bids: for all (`subject` is empty), for a user (sign-in address) or a task (its id as text).
+    """A switch for bids and listings: of all (empty `subject`), of a user (sign-in address) or a task (its id as text).
 
-    Bids are signed in `run` only, cancels in every state.
+    Bids and listings are signed in `run` only, cancels in every state.
     """
 
     scope: Scope
@@ -355,7 +354,7 @@ class ControlState(Shape, frozen=True):
 
 
 class SignerControls(Shape, frozen=True, rename={"states": "controls", "has_halt_file": "file"}):
-    """`states`: every scope that is not on `run`, in any order. `has_halt_file`: the operator's file stops all bids."""
+    """`states`: all states except `run`, in any order. `has_halt_file`: the operator's file stops all bids."""
 
     states: tuple[ControlState, ...]
     has_halt_file: bool
@@ -374,7 +373,7 @@ class SignedPsbt(Shape, frozen=True):
 
 
 class Higher(Shape, frozen=True):
-    """The tasks that had a higher token than the given one, each with it."""
+    """The tasks that had a higher token than the given one, each with its token."""
 
     higher: tuple[tuple[int, int], ...]
 
@@ -435,7 +434,7 @@ class AskControls(Request[SignerControls], frozen=True, tag="controls"):
 
 
 class UnderGrant(Request[A], Generic[A], frozen=True):
-    """A request of a task: with the token of its grant, and the grant's secret."""
+    """A task's request, with its grant's token and secret."""
 
     task: Id
     token: Id
@@ -443,7 +442,7 @@ class UnderGrant(Request[A], Generic[A], frozen=True):
 
 
 class AskRooms(UnderGrant[Rooms], frozen=True, tag="rooms"):
-    """About the grant's own ceilings."""
+    """Asks for the use of the grant's ceilings."""
 
 
 class AskRoomsUnder(Request[Rooms], frozen=True, tag="rooms_under"):
@@ -510,5 +509,5 @@ class AskWasSigned(Request[WasSigned], frozen=True, tag="was_signed"):
 
 
 def per_kvb(rate: Decimal) -> int:
-    """Returns a fee rate of sats for a virtual byte as sats for 1000, rounded up."""
+    """Converts a fee rate from sats per virtual byte to sats per 1000, rounded up."""
     return int((rate * VIRTUAL_KB).to_integral_value(ROUND_CEILING))

@@ -1,14 +1,16 @@
-"""The client that asks the signer, for manager, server and workers. Workers import it, so it must stay light.
+"""The signer's client, for manager, server and workers; and its judgements of drafts as text.
+
+Workers import this module, so it must stay light.
 
 SignerError
-├── SignerUnavailable  it could not be asked, or its answer was lost: a signature may have been made
-├── SignerLocked       it has no keys at hand; the message says why
-└── SignerRefused      a rule says no; `tag` names it. Nothing was signed
+├── SignerUnavailable  unreachable, or its answer was lost: a signature may have been made
+├── SignerLocked       it is locked; the message says why
+└── SignerRefused      a rule refuses; `tag` names it. Nothing was signed
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,13 +21,16 @@ from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
 from strategy.decision import SignedRoom
 from wallet import protocol
 from wallet.protocol import (
+    LISTING_INTENT_DIGITS,
     WITHDRAWAL_INTENT_DIGITS,
     BidMessage,
+    Form,
     Grant,
     Judgement,
     ListingToSign,
     OfferToSign,
     Scope,
+    Side,
     SignedBid,
     SignedListing,
     SignedOffer,
@@ -39,11 +44,11 @@ from wallet.protocol import (
 )
 
 _PEER = "signer"
-# Codes that leave open whether anything was signed: the request failed half-way or was not understood.
+# Codes after which a signature may exist: the request failed half-way, or its answer is unreadable.
 _NO_ANSWER = ("internal", "unreadable")
 # Tags that refuse every request under this grant: the signer does not have it, or has a newer one.
 _NO_GRANT = ("grant-live", "stale-token")
-# The longest that the signer waits for the facts of an output before it judges; it asks for four at a time.
+# The signer's maximum wait for the facts of an output before it judges; it asks for four at a time.
 FACTS_S = 5.0
 _LOOKED_UP_AT_ONCE = 4
 
@@ -59,13 +64,13 @@ class SignerUnavailable(SignerError):
 
 
 class SignerLocked(SignerError):
-    """The signer has no keys at hand."""
+    """The signer is locked."""
 
 
 class SignerRefused(SignerError):
     """A rule of the signer refuses; `tag` names the rule. Nothing was signed.
 
-    `highest` is the highest token that it has seen for the task, where a new grant's is not above that.
+    `highest` is the task's highest token, if a new grant's token is not above it.
     """
 
     def __init__(self, tag: str, message: str, highest: int | None = None) -> None:
@@ -76,9 +81,9 @@ class SignerRefused(SignerError):
 
 
 class SignerClient:
-    """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` bounds each step.
+    """Asks the signer at `socket_path`; every call raises a leaf of SignerError. `timeout_s` limits each step.
 
-    `has_lost_grant`: the signer has said that it does not know the grant shown, or has a newer one.
+    `has_lost_grant`: the signer has refused a request because it lacks the grant, or has a newer one.
     """
 
     def __init__(self, socket_path: Path, timeout_s: float = 5.0) -> None:
@@ -90,19 +95,19 @@ class SignerClient:
         return self._ask(protocol.AskStatus())
 
     def addresses(self, user_address: str) -> UserKeys:
-        """Returns the user's own addresses; a user who is new to the signer gets new ones."""
+        """Returns the user's own addresses; a new user gets new ones."""
         return self._ask(protocol.AskAddresses(user_address))
 
     def grant(self, grant: Grant) -> str:
-        """Gives a task its rights and returns their secret (64 hex digits), which the worker must show.
+        """Gives a task its rights and returns their secret (64 hex digits), which the worker must present.
 
-        A token not above every one seen for the task is refused (`stale-token`), also when the same grant is given
-        again after a lost answer: raise the token then. The refusal has the `highest` one.
+        A token not above the task's highest is refused (`stale-token`, with `highest`), also if the same grant is given
+        again after a lost answer: raise the token then.
         """
         return self._ask(protocol.GiveGrant(grant)).secret
 
     def revoke_place(self, task: int, token: int) -> None:
-        """Takes back the right to sign bids under this and all lower tokens; cancelling stays allowed."""
+        """Revokes the right to place under this and all lower tokens; cancelling stays allowed."""
         self._ask(protocol.RevokePlace(task, token))
 
     def end_rights(self, task: int, token: int) -> None:
@@ -112,50 +117,51 @@ class SignerClient:
     def end_all_rights(self, tokens: Mapping[int, int]) -> dict[int, int]:
         """Ends the rights of many tasks, each with its token.
 
-        Returns the highest tokens seen of those tasks that had a higher one than theirs: their rights may stand.
+        Returns the tasks whose highest token is above the given one, with it: their rights may still be live.
         """
         return dict(self._ask(protocol.EndAllRights(tuple(tokens.items()))).higher)
 
     def set_control(self, scope: Scope, subject: str | int, state: State) -> None:
-        """Sets whether bids are signed: subject "" with `global`, a sign-in address with `user`, an id with `task`.
+        """Sets whether bids and listings are signed. The subject of `global` is "", of `user` a sign-in address, of
+        `task` its id.
 
-        The strictest holds; in `reduce` and `halt` only cancels are signed. Works while the signer is locked. Setting a
-        state again changes nothing.
+        The strictest state applies; in `reduce` and `halt` only cancels are signed. Works while the signer is locked.
+        Setting the same state again is a no-op.
         """
         self._ask(protocol.SetControl(scope, str(subject), state))
 
     def controls(self) -> SignerControls:
-        """Returns everything that keeps bids from being signed."""
+        """Returns all control states and the halt file, which stop bids."""
         return self._ask(protocol.AskControls())
 
     def rooms(self, task: int, token: int, secret: str) -> tuple[SignedRoom, ...]:
-        """Returns how far the ceilings on the task's signed bids are used: its own, its user's, and the host's if set.
+        """Returns the use of the ceilings on the task's signed bids: task's, user's, and the installation's if set.
 
-        Sats of all that is signed and not expired, cancelled or not.
+        In sats of all signed, unexpired bids, also of cancelled ones.
         """
         return self._ask(protocol.AskRooms(task, token, secret)).rooms
 
     def rooms_under(self, user_address: str, task: int, task_sats: int, user_sats: int) -> tuple[SignedRoom, ...]:
-        """Returns the `rooms` of a grant with these ceilings, for a task that need not run, nor exist (0). Needs no
+        """Returns the `rooms` of a grant with these ceilings, for a task that may not run, or not exist (0). Needs no
         key.
         """
         return self._ask(protocol.AskRoomsUnder(task, user_address, task_sats, user_sats)).rooms
 
     def sign_bid(self, task: int, token: int, secret: str, bid: BidMessage) -> SignedBid:
-        """Signs a bid; the same intent with the same fields gets the same signature again."""
+        """Signs a bid; a repeated intent with the same fields gets the same signature."""
         return self._ask(protocol.SignBid(task, token, secret, bid))
 
     def sign_offer(self, task: int, token: int, secret: str, offer: OfferToSign) -> SignedOffer:
-        """Signs the PSBTs that pay for a bid with the user's payment key; the same intent gets the same answer.
+        """Signs the PSBTs that pay for a bid with the user's payment key; a repeated intent gets the same answer.
 
-        The signer looks the coins up itself, so this may take some seconds longer than `timeout_s`.
+        The signer reads the coins' facts first, so this may take some seconds longer than `timeout_s`.
         """
         return self._ask(protocol.SignOffer(task, token, secret, offer), len(offer.coins))
 
     def sign_listing(self, task: int, token: int, secret: str, listing: ListingToSign) -> SignedListing:
-        """Signs a listing's PSBTs with the user's vault; the same intent with the same fields gets the same answer.
+        """Signs a listing's PSBTs with the user's vault; a repeated intent with the same fields gets the same answer.
 
-        The signer looks the output up itself, so this may take some seconds longer than `timeout_s`.
+        The signer reads the output's facts first, so this may take some seconds longer than `timeout_s`.
         """
         return self._ask(protocol.SignListing(task, token, secret, listing), looked_up=1)
 
@@ -170,9 +176,9 @@ class SignerClient:
         return self._ask(asked, looked_up=1).judgements
 
     def sign_withdrawal(self, withdrawal: WithdrawalToSign) -> SignedWithdrawal:
-        """Signs a user's coins to the address that they sign in with; the same intent gets the same answer.
+        """Signs a withdrawal to the user's sign-in address; a repeated intent gets the same answer.
 
-        Needs no grant. The signer looks the coins up itself, as for an offer.
+        Needs no grant. The signer reads the coins' facts first, as for an offer.
         """
         coins = len(withdrawal.coins) + len(withdrawal.fee_coins)
         return self._ask(protocol.SignWithdrawal(withdrawal), coins)
@@ -180,7 +186,7 @@ class SignerClient:
     def judge_withdrawal(self, withdrawal: WithdrawalToSign) -> tuple[int, int]:
         """Returns the sats that would arrive and the fee, and signs nothing; refuses as `sign_withdrawal` would.
 
-        The intent does not matter, and the limits of a day are not looked at. Takes as long as `sign_withdrawal`.
+        The intent and the limits of a day do not matter. Takes as long as `sign_withdrawal`.
         """
         coins = len(withdrawal.coins) + len(withdrawal.fee_coins)
         asked = replace(withdrawal, intent="0" * WITHDRAWAL_INTENT_DIGITS)
@@ -188,31 +194,31 @@ class SignerClient:
         return found.sent_sats, found.fee_sats
 
     def sign_challenge(self, task: int, token: int, secret: str, challenge: str, key: SigningKey = "payment") -> str:
-        """Signs a venue's challenge, which cancelling needs; returns base64. Only a grant to list takes the vault."""
+        """Signs a venue's challenge, which a cancel needs; returns base64. Key `vault` needs a grant to list."""
         return self._ask(protocol.SignChallenge(task, token, secret, challenge, key)).signature
 
     def sign_brake(self, user_address: str, venue: str, challenge: str) -> str:
         """Signs a venue's challenge with the user's payment key, without a grant; returns base64.
 
-        For the manager, which cancels the bids of a halt itself. Only a user who has keys already gets a signature.
+        The manager needs it to cancel all bids at a halt. Refused for a user without keys.
         """
         return self._ask(protocol.SignBrake(user_address, venue, challenge)).signature
 
     def sign_sign_in(self, task: int, token: int, secret: str, text: str, key: SigningKey) -> str:
-        """Signs a user's sign-in text for the grant's venue; returns base64. The right to cancel suffices."""
+        """Signs a user's sign-in text for the grant's venue; returns base64. Needs only the right to cancel."""
         return self._ask(protocol.SignSignIn(task, token, secret, text, key)).signature
 
     def sign_delist(self, task: int, token: int, secret: str, outpoint: str, psbt: str) -> str:
         """Signs the PSBT by which a venue takes back the listing of `outpoint`; returns it, not final.
 
-        All that the output holds must come back to the vault. The right to cancel is enough.
+        The vault must get back everything that the output holds. Needs only the right to cancel.
         """
         return self._ask(protocol.SignDelist(task, token, secret, outpoint, psbt)).psbt
 
     def lowest_listing(self, outpoint: str) -> int | None:
-        """Returns the lowest price, in sats, that a listing of this output was ever signed for; None when none was.
+        """Returns the lowest price, in sats, of all signed listings of this output; None without one.
 
-        It can be bought for that price until the output is spent, whatever the venue shows since.
+        The item can be bought for that price until the output is spent, even if the venue shows another.
         """
         return self._ask(protocol.AskLowestListing(outpoint)).price
 
@@ -224,7 +230,7 @@ class SignerClient:
         return self._ask(protocol.AskWasSigned(intent)).signed
 
     def _ask(self, request: Request[T], looked_up: int = 0) -> T:
-        """Asks; `looked_up` are the outputs that the signer looks up first."""
+        """Sends a request; `looked_up` is the number of outputs whose facts the signer reads first."""
         waits_s = self._timeout_s + FACTS_S * -(-looked_up // _LOOKED_UP_AT_ONCE)
         op = request.__struct_config__.tag
         try:
@@ -240,3 +246,75 @@ class SignerClient:
                 raise SignerUnavailable(f"the signer failed at {op}: {error.message}") from error
             self.has_lost_grant = self.has_lost_grant or error.code in _NO_GRANT
             raise SignerRefused(error.code, error.message, error.highest) from error
+
+
+_NO_INTENT = "0" * LISTING_INTENT_DIGITS
+_COVER: dict[Form, str] = {
+    "plain": "input {at} and output {at}. Anybody can add inputs and outputs",
+    "secure": "input {at} and all outputs. Anybody can add inputs",
+    "transfer": "all inputs and outputs",
+    "sale": "input {at} and output {at}. The venue, which must sign, too, can add inputs and outputs",
+    "recovery": "all inputs and outputs",
+}
+_NAMES: dict[Form, str] = {
+    "plain": "plain listing (SINGLE|ANYONECANPAY 0x83)",
+    "secure": "secure listing (ALL|ANYONECANPAY 0x81)",
+    "transfer": "transfer of a listing's item into its escrow (ALL or DEFAULT)",
+    "sale": "sale out of that escrow (SINGLE|ANYONECANPAY 0x83, by its leaf)",
+    "recovery": "recovery out of that escrow (ALL or DEFAULT)",
+}
+
+
+def to_judge(
+    inscription_id: str,
+    outpoint: str,
+    price: int,
+    psbt: str,
+    secure: Iterable[str],
+    transfer: str = "",
+    recovery: str = "",
+) -> ListingToSign:
+    """Makes a listing that is only judged, and so uses no intent."""
+    return ListingToSign(_NO_INTENT, inscription_id, outpoint, price, psbt, tuple(secure), transfer, recovery)
+
+
+def verdict(judgements: Sequence[Judgement]) -> str:
+    """Returns a line that says whether a listing would be signed, by the first judgement, its plain form's."""
+    plain = judgements[0]
+    wrong = [finding for finding in plain.findings if finding.holds is False]
+    if plain.is_signed or not wrong:
+        return "the signer would sign it" if plain.is_signed else "the signer cannot judge it"
+    return f"the signer would refuse it ({wrong[0].rule}: {wrong[0].why})"
+
+
+def in_words(judgement: Judgement) -> list[str]:
+    """Returns lines for a human: inputs, outputs, the cover of a signature, and each rule that does not hold."""
+    lines = [_NAMES[judgement.form]]
+    ours = None
+    for at, side in enumerate(judgement.inputs):
+        lines.append(f"  input {at}   {_side(side, 'yours')}   {side.outpoint}")
+        ours = at if side.is_covered and ours is None else ours
+    for at, side in enumerate(judgement.outputs):
+        mark = "   <- covered" if side.is_covered else ""
+        lines.append(f"  output {at}  {_side(side, 'YOURS')}{mark}")
+    if ours is not None:
+        lines.append(f"  a signature would cover {_COVER[judgement.form].format(at=ours)}. It is good until")
+        lines.append(f"  {judgement.inputs[ours].outpoint} is spent.")
+    if judgement.least_sats is not None:
+        lines.append(f"  you get {_sats(judgement.payout_sats)}, and must get {_sats(judgement.least_sats)} at least")
+    lines += [
+        f"  {finding.rule}: {'NO' if finding.holds is False else 'not judged'}: {finding.why}"
+        for finding in judgement.findings
+        if finding.holds is not True
+    ]
+    lines.append("  every rule holds: it would be signed" if judgement.is_signed else "  it would NOT be signed")
+    return lines
+
+
+def _side(side: Side, ours: str) -> str:
+    whose = ours if side.is_ours else "somebody's"
+    return f"{whose:<10} {side.address or side.script or 'an unknown script'}  {_sats(side.sats)}"
+
+
+def _sats(sats: int | None) -> str:
+    return "unknown sats" if sats is None else f"{sats:,} sats"

@@ -1,11 +1,10 @@
-"""The terms that no grant can widen: the installation's ceilings, and the keys and escrows that are pinned here.
+"""The terms that no grant can widen: the installation's ceilings, and the pinned keys and escrows.
 
-A grant comes from the manager, and the manager's knowledge from the database; an intruder in either can ask for any
-grant. These hold all the same.
+The manager makes grants from the database, so an intruder in either can ask for any grant. These terms still hold.
 
-Our signatures do not bind the keys of the marketplaces that together may spend a bid's escrow, so they are pinned. A
-wrong key of a listing's escrow loses nothing, since our own key takes the item back alone; it would only keep the item
-from being sold. It is pinned so that a change is noticed.
+The marketplace's keys that together may spend a bid's escrow are pinned, because our signatures do not bind them. A
+wrong key of a listing's escrow loses nothing, because our own key alone takes the item back; the item could only not be
+sold. It is pinned so that a change is noticed.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ SETTING = "BIDKEEPER_ORDNET_CO_SIGNERS"
 
 
 class CoSigners(NamedTuple):
-    """The x-only keys that all must sign with: the market's own, its gate's, its enclave's."""
+    """The x-only keys that must all sign: the market's own, its gate's, its enclave's."""
 
     market: bytes
     gate: bytes
     enclave: bytes
 
 
-# The practice market's own and no other's.
+# Of the practice market only.
 PRACTICE_CO_SIGNERS: Mapping[str, CoSigners] = MappingProxyType(
     {
         f"{PLAY_MARKET}-ordnet": CoSigners(
@@ -46,19 +45,19 @@ PRACTICE_CO_SIGNERS: Mapping[str, CoSigners] = MappingProxyType(
 
 
 def co_signers_of(settings: Settings) -> Mapping[str, CoSigners]:
-    """Returns the pinned keys by venue. Without the operator's own there are the practice market's only."""
+    """Returns the pinned keys by venue: the practice market's, and ord.net's if the operator has set them."""
     if settings.ordnet_co_signers is None:
         return PRACTICE_CO_SIGNERS
     return {**PRACTICE_CO_SIGNERS, "ordnet": CoSigners(*map(bytes.fromhex, settings.ordnet_co_signers))}
 
 
 EscrowForm = Literal["ordnet", "ordinalswallet"]
-# Blocks from an item's arrival in an escrow to the first in which our key alone may take it out, by form.
+# Blocks after an item's arrival in an escrow until our key alone may take it out, by form.
 LOCK_BLOCKS: Mapping[EscrowForm, int] = MappingProxyType({"ordnet": 0, "ordinalswallet": 144})
 
 
 class EscrowTerms(Struct, frozen=True):
-    """A venue's form of escrow. `cosigner` is the venue's x-only key; `least_sats` the fewest that it takes there."""
+    """A venue's form of escrow. `cosigner` is the venue's x-only key, `least_sats` the minimum value of the escrow."""
 
     form: EscrowForm
     cosigner: bytes
@@ -70,8 +69,8 @@ class EscrowTerms(Struct, frozen=True):
         return LOCK_BLOCKS[self.form]
 
 
-# The venues' keys as they publish them (ord.net's documents, Ordinals Wallet's client), and those of the practice
-# market in their dialects, and no other's.
+# The keys that the venues publish (ord.net's documents, Ordinals Wallet's client), and those of the practice market in
+# both dialects.
 ESCROW_TERMS: Mapping[str, EscrowTerms] = MappingProxyType(
     {
         "ordnet": EscrowTerms(
@@ -91,7 +90,7 @@ ESCROW_TERMS: Mapping[str, EscrowTerms] = MappingProxyType(
 
 
 def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
-    """Returns the terms of the venues where listings in escrow are signed, with the key that the operator names."""
+    """Returns the terms of the venues where listings in escrow are signed, with the operator's key if set."""
     found = {
         venue: terms
         for venue, terms in ESCROW_TERMS.items()
@@ -103,25 +102,24 @@ def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
 
 
 def all_terms(signed: Mapping[str, EscrowTerms]) -> Sequence[tuple[str, EscrowTerms]]:
-    """Returns the terms that our item may be under, each with its venue: those of `signed`, and the published
-    ones.
+    """Returns all terms that an item's escrow may have, with their venues: `signed`, and other published ones.
 
-    Where nothing is signed now something may have been: settings change, and escrows stay.
+    Published terms that are not signed now may have been signed before a change of the settings.
     """
     published = [(venue, terms) for venue, terms in ESCROW_TERMS.items() if signed.get(venue) != terms]
     return [*signed.items(), *published]
 
 
 DAY_MS = 24 * 3_600_000
-# Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
+# Every signature counts until its signed expiry, even if the bid was cancelled or replaced.
 OUTSTANDING_FACTOR = 4
-# A bid lives for a quarter of an hour at least, so a user within the limit for outstanding bids stays within four times
-# that in an hour. Only signatures that expire immediately can exceed it.
+# A bid's lifetime is at least 15 minutes, so a user within the limit for outstanding bids signs at most four times that
+# in an hour. Only signatures that expire sooner can exceed it.
 HOURLY_FACTOR = 4
 
 
 class Rate(Struct, frozen=True):
-    """The most signatures of bids and listings in a minute and in an hour."""
+    """The maximum number of signatures in a minute and in an hour."""
 
     a_minute: int
     an_hour: int
@@ -130,21 +128,19 @@ class Rate(Struct, frozen=True):
 class Ceilings(Struct, frozen=True):
     """Limits in sats; 0 means none. `*_hour` limits all that is signed in an hour, expired or not.
 
-    `least_listing` is the lowest price of a listing, `withdrawn_a_day` the most that leaves for one user in a day.
+    `least_listing` is the minimum price of a listing, `withdrawn_a_day` the maximum of one user's withdrawals in a day.
 
-    `users` is how many may need their keys at one time: a new user's addresses are a write to the signer's disk. One
-    who got them a week ago and has no signature that counts leaves room for another, and keeps the keys.
+    `users` is the maximum number of users who need their keys at one time, because each new user is a write to the
+    signer's disk. A user with keys older than a week and no signature that counts frees a place, and keeps the keys.
 
-    `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
+    `seller_fee_ppm` is the share of a listing's price that a venue may keep, in millionths; `secure_listings` are the
     venues whose secure forms of listings are signed, too. `co_signers` are the keys that may spend the escrow of a bid
-    at a venue; at others no such bid is signed. `escrow_terms` are those of the venues whose listings in escrow are
-    signed.
+    at a venue; no such bid is signed at others. `escrow_terms` has the venues whose listings in escrow are signed.
 
-    The rates lie well above a venue's own limit (5 requests a second). Challenges and ends of listings have rates of
-    their own, for each task and for all, and sign-ins have others: cancelling waits for neither bids nor sign-ins.
-    `brakes` are challenges that need no grant, in a minute for all users and for one. `loosened` bounds changes of
-    control states towards `run`; tightening is bounded by nothing. `token_jump` is how far a task's token may rise in
-    one step.
+    The rates lie well above a venue's own limit (5 requests a second). Challenges and delists have separate
+    rates, for each task and for all, and so have sign-ins, so that cancels wait for neither bids nor sign-ins. `brakes`
+    are challenges without a grant, in a minute for all users and for one. `loosened` limits changes of control states
+    towards `run`; tightening has no limit. `token_jump` is the maximum step of a task's token.
     """
 
     outstanding_user: int = 0

@@ -32,8 +32,7 @@ from models.tasks.cycles import Cycle
 from models.tasks.tasks import RUNNING, Task
 from models.users import User, Whitelist
 from strategy import monthly
-from wallet.signer.signer_process import KEYSTORE
-from wallet.signer.start_checks import LEARNT_FILE, former_forms
+from wallet.signer.signer_process import KEYSTORE, LEARNT_FILE, former_forms
 
 _MIN_FREE_BYTES, _LOW_FREE_BYTES = 100 << 20, 1 << 30
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "ncpfs", "vboxsf"}

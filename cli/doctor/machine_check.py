@@ -19,8 +19,8 @@ from core.process import PYTHON
 from core.settings import Settings
 from models.database import base
 from wallet.bip322 import self_test
-from wallet.keystore import hardening
-from wallet.signer.challenges import require_libsecp256k1
+from wallet.keystore import keystore
+from wallet.keystore.keys import require_libsecp256k1
 
 _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
 _NORMAL, _FULL = 1, 2  # results of PRAGMA synchronous
@@ -137,7 +137,7 @@ def _memory(settings: Settings) -> Check:
     safe = "on; play keys are worthless, and real keys are locked in memory where the limit allows it"
     text = f"on, and only {soft // 1024} KiB of memory can be locked: keys may be written to the disk"
     return first(
-        (not hardening.has_swap(), ok("none; the signer writes no core dump")),
+        (not keystore.has_swap(), ok("none; the signer writes no core dump")),
         (is_safe, ok(safe)),
         (True, warn(text, "encrypt or turn off swap, or set LimitMEMLOCK=infinity in the unit")),
     )

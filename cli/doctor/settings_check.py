@@ -20,8 +20,8 @@ from markets.base import NotFound, VenueError
 from markets.client import MarketClient
 from markets.venues import Capabilities, Funding, capabilities, funding_of
 from server.task_handler import not_signed_bids, not_signed_listings
+from wallet.address import with_normal_addresses
 from wallet.protocol import UserKeys
-from wallet.signer.allowed import with_normal_addresses
 from wallet.signer_client import SignerClient
 from wallet.terms import SETTING, ceilings_of, escrow_terms_of
 

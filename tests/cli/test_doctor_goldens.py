@@ -27,7 +27,7 @@ from tests.cli.venue import venue
 from tests.clock import START_MS
 from tests.goldens import hold
 from tests.needs import need_root
-from wallet.keystore import hardening
+from wallet.keystore import keystore
 from wallet.protocol import ControlState, SignerControls, SignerStatus
 from wallet.signer_client import SignerClient
 
@@ -104,7 +104,7 @@ def test_every_closed_state(environment: Environment) -> None:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardening, "harden", lambda: None)
+    monkeypatch.setattr(keystore, "harden", lambda: None)
 
 
 def as_it_is(data_dir: Path, environment: Environment) -> None:
@@ -197,7 +197,7 @@ def test_every_kind_of_machine(environment: Environment, monkeypatch: pytest.Mon
         with monkeypatch.context() as patch:
             patch.setattr(shutil, "which", lambda _, found=which: found)
             patch.setattr(subprocess, "run", run)
-            patch.setattr(hardening, "has_swap", lambda found=swap: found)
+            patch.setattr(keystore, "has_swap", lambda found=swap: found)
             patch.setattr(sqlite3, "sqlite_version_info", version)
             patch.setattr(resource, "getrlimit", lambda _, found=limit: found)
             lines += [

@@ -26,7 +26,7 @@ from tests.e2e.installation import Installation, in_path, installation, until
 from tests.goldens import hold
 from wallet.keystore import keys as keys_import
 from wallet.keystore import keystore
-from wallet.keystore.keystore_file import Contents
+from wallet.keystore.keys import Contents
 
 pytestmark = pytest.mark.slow
 

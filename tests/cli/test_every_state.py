@@ -16,7 +16,7 @@ from cli.main import VERBS
 from tests.cli.commands import in_this_process, without_privileges
 from tests.cli.half_made import PARTS, REAL, STATES, examined, migrated
 from tests.needs import need_root
-from wallet.keystore import hardening
+from wallet.keystore import keystore
 
 PRACTICE = {"BIDKEEPER_MARKET": "simulator"}
 NOBODY = 65534
@@ -61,7 +61,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out pauses, the child that tries the network, and what would keep this process from its files."""
     monkeypatch.setattr(questions, "PAUSE_S", 0)
     monkeypatch.setattr(machine_check, "_network", lambda: ok("not tried"))
-    monkeypatch.setattr(hardening, "harden", lambda: None)
+    monkeypatch.setattr(keystore, "harden", lambda: None)
 
 
 @pytest.mark.parametrize("part", PARTS)

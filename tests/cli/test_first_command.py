@@ -30,7 +30,7 @@ from tests.cli.commands import in_this_process
 from tests.cli.half_made import migrated
 from tests.models.test_damage import backup, fill, flip, pages
 from tests.ports import free_ports
-from wallet.signer.allowed import with_normal_addresses
+from wallet.address import with_normal_addresses
 
 OWNER = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 

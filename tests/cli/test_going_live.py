@@ -19,7 +19,7 @@ from tests.cli.commands import as_program, in_this_process
 from tests.cli.conftest import Examine
 from tests.clock import START_MS
 from tests.e2e.installation import PATIENCE, Installation, Trader, installation
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 REAL = {
     "BIDKEEPER_MARKET": "satflow",

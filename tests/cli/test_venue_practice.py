@@ -18,7 +18,7 @@ from cli.probe_masking import Masker
 from markets.orders import SignInTexts
 from tests.markets.contract.gate import Practice
 from tests.simulator.desk import ANN, BOB
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

@@ -164,7 +164,7 @@ _OWN_FILES = {
     "models/leases/held_lease.py",
     "tools/diagram.py",
     "tools/vendor.py",
-    "wallet/keystore/hardening.py",
+    "wallet/keystore/keystore.py",
 }
 
 

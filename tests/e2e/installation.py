@@ -23,7 +23,7 @@ from embit.ec import PrivateKey
 from tests import postgresql
 from tests.ports import free_ports
 from wallet import address
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 T = TypeVar("T")
 PATIENCE = 180.0  # seconds; generous, since speed is not what these tests are about

@@ -21,7 +21,7 @@ import requests
 
 from tests.e2e.installation import PATIENCE, Installation, Trader, in_path, until
 from tests.e2e.test_listing import Seller
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # cli/test_going_live.py and wallet/test_locked_service.py
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.installation import Installation, Trader, until
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 pytestmark = pytest.mark.slow
 

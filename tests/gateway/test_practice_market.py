@@ -23,15 +23,13 @@ from markets.orders import ListingOrder, ListingToDraft, OwnListing
 from tests.gateway.conftest import eventually, soon
 from tests.ports import free_ports
 from wallet.address import parse
-from wallet.facts_client import ask_facts
-from wallet.keystore.keys import UserSecrets, derive_user
+from wallet.keystore.keys import UserSecrets, derive_user, sign_message
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import ListingIntent, Owner
+from wallet.psbt.common import ListingIntent, Owner
 from wallet.psbt.script import own_script, script_of
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import Outpoint
-from wallet.signer.challenges import sign_message
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, Outpoint
+from wallet.signer.reading import ask_facts
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

@@ -33,7 +33,7 @@ from tests.shapes import replace
 from tests.wallet import proofs
 from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Answer, Service, keys_of, new_user, token_of
 from tests.worlds.worker import World as Workers
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 # New each time, or another machine's: what a peer that is not there answers depends on what else runs.
 _HIDDEN = {"approvalId", "challengeId", "signature", "token"}

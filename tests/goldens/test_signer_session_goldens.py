@@ -34,10 +34,10 @@ from tests.worlds.signer import (
 )
 from tests.worlds.signer_process import House, facts_server, house, ok, wire
 from wallet.protocol import ListingToSign, OfferToSign, WithdrawalToSign
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.signer.audit import AuditLog, verify_chain
 from wallet.signer.ledger import Ledger
-from wallet.signer.start_checks import require_agreement
+from wallet.signer.signer_process import require_agreement
 from wallet.signer_client import SignerClient
 
 # The listing in escrow is of another task and venue than the plain one.

@@ -43,7 +43,7 @@ from tests.gateway.test_facts_program import ANSWERS, FactsBench
 from tests.gateway.test_marketplaces import ASK, PAIR, SIGNED
 from tests.goldens.socket_files import Session, Tap, hold
 from tests.goldens.socket_market import NAME, Everything, Market
-from wallet.facts_client import FactsError, ask_facts
+from wallet.signer.reading import FactsError, ask_facts
 
 pytestmark = pytest.mark.slow
 __all__ = ["make_bench"]  # a fixture, for this module's own use

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import wallet.facts_client
+import wallet.signer.reading
 from core.call import Request
 from core.subscription_plans import SubscriptionPlan
 from gateway.app import Gateway
@@ -30,7 +30,7 @@ from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.worlds.house import House, MarketHere
 from wallet.address import p2wpkh
-from wallet.facts_client import FactsError, ask_facts
+from wallet.signer.reading import FactsError, ask_facts
 from workers.bidding.bidder import Bidder
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.cycle import until_cycle
@@ -80,7 +80,7 @@ class Stage(House):
         try:
             self._stack.enter_context(patch.object(Breaker, "failed", self._failed(Breaker.failed)))
             line = MarketHere(self._ask_gateway)._http
-            self._stack.enter_context(patch.object(wallet.facts_client, "UnixHttp", lambda *_: line))
+            self._stack.enter_context(patch.object(wallet.signer.reading, "UnixHttp", lambda *_: line))
             self.running: list[Running] = []
             self.chance = random.Random(f"stage {seed}")
             self._stack.enter_context(patch.object(secrets, "token_hex", self._nonce))

@@ -38,7 +38,7 @@ from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
 from tests.worlds.service import OTHER, OWNER, START_MS, Service, keys_of, new_user, token_of, with_settings
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 ABSENT = {"id": 999, "deliveryId": 999, "inscriptionId": "x", "address": "x"}
 BIG, MULTIPART = b" " * 70_000, {"Content-Type": "multipart/form-data; boundary=x"}

@@ -14,7 +14,7 @@ from models.hooks.table import Hook
 from models.users import Whitelist
 from tests.wallet import proofs
 from tests.worlds.service import ADMIN, OWNER, START_MS, Service, new_user, token_of, with_settings
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
 SPELLED_ADDRESS = [

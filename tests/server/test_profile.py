@@ -15,7 +15,7 @@ from tests.server.ledger_rows import open_order
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 from tests.wallet import proofs
 from tests.worlds.service import OTHER, OWNER, Service
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 NEW = proofs.p2tr_address(proofs.OWNER)
 

@@ -29,7 +29,7 @@ from tests.server.test_sign_in import challenge_for, proof_of
 from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
 from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Service, keys_of, new_user, token_of, with_settings
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 
 async def test_logout_ends_this_session_only(service: Service) -> None:

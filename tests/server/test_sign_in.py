@@ -20,7 +20,7 @@ from tests.databases import dump
 from tests.wallet import proofs
 from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Answer, Service, new_user, token_of, with_settings
 from wallet import bip322
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 REFUSED = {"error": "Invalid signature or expired challenge"}
 NO_CHALLENGE = REFUSED | {

@@ -12,7 +12,7 @@ from tests import postgresql
 from tests.vectors import load
 from tests.wallet import proofs
 from tests.worlds.service import START_MS, Service
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 # Honest proofs in other spellings, which people paste and the verifier alone refuses (tests/wallet/test_bip322.py):
 # with a line end (twice), in the alphabet of URLs, in hex.

@@ -15,7 +15,7 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from simulator.world import World
 from tests.clock import Clock
 from tests.kept_open import KeptOpen
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 SATFLOW = "/satflow/v1"
 HEADERS = {"x-api-key": "practice"}

@@ -11,11 +11,10 @@ from urllib.parse import urlencode
 
 from tests.shapes import replace
 from tests.simulator.desk import ANN, PUPPETS, Desk, Trader
+from wallet.keystore.keys import sign_message
 from wallet.psbt.decode import Psbt, decode, encode
-from wallet.psbt.sighash import taproot_digest
 from wallet.psbt.sign import sign_input
-from wallet.psbt.transaction import TxOutput, compact, decode_output, sized
-from wallet.signer.challenges import sign_message
+from wallet.psbt.transaction import TxOutput, compact, decode_output, sized, taproot_digest
 
 ORDNET = "/ordnet"
 OFFERS = f"collection/{PUPPETS}/collection-offers"

@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.shapes import replace
 from tests.simulator.desk import ANN, PUPPETS, SATFLOW, Desk, Trader
+from wallet.keystore.keys import sign_message
 from wallet.psbt.decode import decode, encode
 from wallet.psbt.sign import sign_input, with_signature
 from wallet.psbt.transaction import Outpoint, TxOutput, compact, decode_output
-from wallet.signer.challenges import sign_message
 
 PUPPET = "a" * 64 + "i0"
 OTHER = "b" * 64 + "i1"

@@ -16,8 +16,7 @@ from simulator.taproot import ALL_ANYONECANPAY, MAX_BYTES, SINGLE_ANYONECANPAY, 
 from tests.simulator.desk import ANN, BOB, Desk, Trader
 from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of
 from tests.vectors import load
-from wallet.psbt.sighash import taproot_digest
-from wallet.psbt.transaction import TxOutput, decode_unsigned
+from wallet.psbt.transaction import TxOutput, decode_unsigned, taproot_digest
 
 pytestmark = pytest.mark.gen_test
 

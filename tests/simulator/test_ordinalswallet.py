@@ -33,14 +33,11 @@ from tests.simulator.seller import (
     token,
 )
 from wallet.psbt.decode import decode
-from wallet.psbt.escrow import escrow_of
-from wallet.psbt.script import own_script
-from wallet.psbt.sighash import ALL
-from wallet.psbt.sign import sign_input
-from wallet.psbt.sign_escrow import open_escrow
-from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, compact, decode_output
+from wallet.psbt.script import escrow_of, own_script
+from wallet.psbt.sign import open_escrow, sign_input
+from wallet.psbt.transaction import ALL, Outpoint, Transaction, TxInput, TxOutput, compact, decode_output
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import ESCROW_TERMS
-from wallet.withdrawal.sign import with_witnesses
 
 pytestmark = pytest.mark.gen_test
 

@@ -11,8 +11,7 @@ from embit.transaction import Transaction
 from simulator import engine
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
 from tests.simulator.seller import OTHER, PUPPET, hold, list_item, listed, outpoint_of, own_listings
-from wallet.psbt.sighash import taproot_digest
-from wallet.psbt.transaction import TxOutput, decode_network
+from wallet.psbt.transaction import TxOutput, decode_network, taproot_digest
 
 pytestmark = pytest.mark.gen_test
 

@@ -17,8 +17,8 @@ from embit.util import key as curve
 from tests.shapes import replace
 from tests.wallet import listings as ls
 from wallet.psbt.check_escrow import ApprovedEscrow, EscrowDrafts, check_escrow
-from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
-from wallet.psbt.sign_escrow import sign_escrow
+from wallet.psbt.common import ListingIntent, OutpointFacts, Owner
+from wallet.psbt.sign import sign_escrow
 from wallet.psbt.transaction import Outpoint
 from wallet.terms import EscrowForm, EscrowTerms
 

@@ -16,11 +16,10 @@ from embit import script
 from embit.ec import PrivateKey
 
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
+from wallet.psbt.common import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import OwnKind
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import Outpoint
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, Outpoint
 
 Form = Literal["listing", "secure", "paired at 2", "secure with fee", "price alone", "fee deducted", "OKX"]
 Pairs = list[tuple[bytes, bytes]]

@@ -16,10 +16,9 @@ from simulator.venue_scripts import ENCLAVE, GATE, MARKET, xonly
 from tests.shapes import replace
 from tests.wallet import listings as ls
 from wallet.protocol import PolicyRefused
-from wallet.psbt.check_offer import check_offer
+from wallet.psbt.check_offer import ApprovedOffer, OfferIntent, check_offer
+from wallet.psbt.common import OutpointFacts, Owner
 from wallet.psbt.decode import decode
-from wallet.psbt.listing import OutpointFacts, Owner
-from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint
 from wallet.terms import CoSigners

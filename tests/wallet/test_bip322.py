@@ -19,7 +19,7 @@ from wallet import address as bech32
 from wallet import bip322
 from wallet.address import parse
 from wallet.bip322 import self_test, verify_ownership
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 TEXT = "Sign in to Bidkeeper at example.org\nNonce: 00"
 

@@ -221,7 +221,7 @@ def test_a_listing_that_can_be_bought_keeps_its_users_place(bench: Bench) -> Non
     )
     bench.ledger.payouts.put("ff:0", TxOutput(5, b"script"), 0x83, "ff:0")
     assert bench.ledger.users_in_need(START_MS + 100 * WEEK_MS) == 1
-    bench.ledger.payouts.forget("ff:0")
+    bench.ledger.payouts.delete("ff:0")
     assert bench.ledger.users_in_need(START_MS + 100 * WEEK_MS) == 0
 
 

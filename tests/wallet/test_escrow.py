@@ -15,13 +15,11 @@ from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, STRANGER, VAULT, VENUE, 
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
 from wallet.protocol import PolicyRefused
-from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_of
-from wallet.psbt.sighash import DEFAULT, taproot_digest
-from wallet.psbt.sign import SigningError
-from wallet.psbt.sign_escrow import open_escrow
-from wallet.psbt.transaction import Transaction, TxInput, TxOutput
+from wallet.psbt.script import RECOVERY_BLOCKS, Escrow, escrow_of
+from wallet.psbt.sign import SigningError, open_escrow
+from wallet.psbt.transaction import DEFAULT, Transaction, TxInput, TxOutput, taproot_digest
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import ESCROW_TERMS, EscrowForm
-from wallet.withdrawal.sign import with_witnesses
 
 each_form = pytest.mark.parametrize("form", FORMS)
 

@@ -15,9 +15,9 @@ from tests.shapes import replace
 from tests.wallet.listings import INSCRIPTION, PRICE, former, honest
 from tests.worlds.signer import BID, FACTS, GRANT, LIST_GRANT, SECURE_AT_PLAY, START_MS, TASK, listing
 from tests.worlds.signer_process import facts_server, house, ok, wire
-from wallet.facts_client import FactsError, ask_facts, read_facts
 from wallet.protocol import ListingToSign
 from wallet.signer.audit import verify_chain
+from wallet.signer.reading import FactsError, ask_facts, read_facts
 from wallet.signer_client import SignerRefused
 from wallet.terms import Ceilings
 

@@ -15,8 +15,8 @@ from tests.worlds import signer_process
 from tests.worlds.signer import START_MS, USER, Bench, intent, tag_of
 from tests.worlds.signer_process import Start, live_bid, live_grant
 from wallet.protocol import ControlState
-from wallet.signer import start_checks
 from wallet.signer.audit import verify_chain
+from wallet.signer.signer_process import require_agreement
 
 _DISK_BYTES = 160 << 20
 
@@ -55,7 +55,7 @@ def test_on_a_full_disk_cancels_are_signed_and_bids_refused(bench: Bench, disk: 
     assert verify_chain(bench.audit_path) == 1 + 51 * 3
     filler.unlink()
     assert bench.sign_bid(secret, intent=intent(2))
-    assert start_checks.require_agreement(bench.audit_path, bench.ledger_path, START_MS) == ()
+    assert require_agreement(bench.audit_path, bench.ledger_path, START_MS) == ()
 
 
 def test_below_the_floor_no_bid_is_signed_and_all_else_is_stored(bench: Bench, disk: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_halt_on_a_full_disk_holds_after_a_restart_and_is_stored_once_there_is
     former = bench.ledger
     bench.audit.close()
     bench.open()
-    held = start_checks.require_agreement(bench.audit_path, bench.ledger_path, START_MS)
+    held = require_agreement(bench.audit_path, bench.ledger_path, START_MS)
     assert {(each.scope, each.subject, each.state) for each in held} == {
         ("global", "", "halt"),
         ("task", "17", "halt"),

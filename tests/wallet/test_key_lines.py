@@ -17,8 +17,7 @@ from core.errors import PeerRefused
 from tests.worlds.signer import OTHER_USER, START_MS, USER, no_space
 from tests.worlds.signer_process import PASSPHRASE, WORDS, Start, live_bid, live_grant, sealed_keystore
 from wallet.keystore import keystore
-from wallet.keystore.keys import Keystore, derive_user, seed_of
-from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
+from wallet.keystore.keys import Contents, Imported, Keystore, KeystoreError, derive_user, seed_of
 from wallet.protocol import AskStatus, SignerStatus, Unlock
 from wallet.signer import audit
 from wallet.signer.audit import AuditLog, verify_chain

@@ -15,9 +15,7 @@ from tests.worlds.signer import OTHER_USER, USER
 from wallet.address import hash160, p2tr, p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.keystore import keys
-from wallet.keystore.keys import Keystore, derive_key, derive_user, user_secrets
-from wallet.keystore.keystore_file import Imported, KeystoreError
-from wallet.signer import challenges
+from wallet.keystore.keys import Imported, Keystore, KeystoreError, derive_key, derive_user, user_secrets
 
 # The published mnemonic of BIP-84 and BIP-86.
 PUBLISHED = bip39.mnemonic_to_seed("abandon " * 11 + "about")
@@ -45,17 +43,17 @@ def test_users_have_accounts_2n_and_2n_plus_1() -> None:
 
 def test_both_keys_sign_for_their_addresses() -> None:
     secrets = derive_user(PUBLISHED, 1)
-    assert verify_ownership(secrets.public.payment, "text", challenges.sign_message(secrets.payment, "p2wpkh", "text"))
-    assert verify_ownership(secrets.public.vault, "text", challenges.sign_message(secrets.vault, "p2tr", "text"))
+    assert verify_ownership(secrets.public.payment, "text", keys.sign_message(secrets.payment, "p2wpkh", "text"))
+    assert verify_ownership(secrets.public.vault, "text", keys.sign_message(secrets.vault, "p2tr", "text"))
 
 
 def test_libsecp256k1_is_in_use_and_its_absence_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    challenges.require_libsecp256k1()
+    keys.require_libsecp256k1()
     from embit.util import py_secp256k1
 
-    monkeypatch.setattr(challenges.secp256k1, "schnorrsig_sign", py_secp256k1.schnorrsig_sign)
+    monkeypatch.setattr(keys.secp256k1, "schnorrsig_sign", py_secp256k1.schnorrsig_sign)
     with pytest.raises(RuntimeError, match="libsecp256k1"):
-        challenges.require_libsecp256k1()
+        keys.require_libsecp256k1()
 
 
 def test_a_new_keystore_is_private_marked_and_opens_itself(tmp_path: Path) -> None:

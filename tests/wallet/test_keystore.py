@@ -14,10 +14,9 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from tests.worlds.signer import OTHER_USER, USER
-from wallet.keystore import hardening, keystore, keystore_file
+from wallet.keystore import keystore
 from wallet.keystore import seal as keystore_seal
-from wallet.keystore.keys import Keystore, derive_user
-from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
+from wallet.keystore.keys import Contents, Imported, Keystore, KeystoreError, create_file, derive_user
 from wallet.keystore.seal import Seal, Tries, Work, WrongPassphrase, unattended
 
 PASSPHRASE = "correct horse battery staple"
@@ -244,7 +243,7 @@ def test_a_keystore_is_never_overwritten(path: Path, tmp_path: Path) -> None:
         keystore.create(dangling, PASSPHRASE, CONTENTS, work=QUICK)
     assert not (tmp_path / "nowhere").exists()
     with pytest.raises(FileExistsError):
-        keystore_file.create(path, {})
+        create_file(path, {})
     assert path.read_bytes() == before
 
 
@@ -452,7 +451,7 @@ def test_a_restart_wins_no_try_and_a_right_passphrase_ends_the_count(tmp_path: P
     for _ in range(3):
         assert Tries(tmp_path / "tries").take(NOW)
     assert not Tries(tmp_path / "tries").take(NOW)
-    Tries(tmp_path / "tries").forget()
+    Tries(tmp_path / "tries").clear()
     assert Tries(tmp_path / "tries").take(NOW)
 
 
@@ -477,7 +476,7 @@ def test_a_damaged_count_costs_a_minute(tmp_path: Path, content: str) -> None:
 def test_whether_a_machine_swaps(tmp_path: Path) -> None:
     swaps = tmp_path / "swaps"
     swaps.write_text("Filename\tType\tSize\tUsed\tPriority\n")
-    assert not hardening.has_swap(swaps)
+    assert not keystore.has_swap(swaps)
     swaps.write_text("Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 1 0 -2\n")
-    assert hardening.has_swap(swaps)
-    assert hardening.has_swap(tmp_path / "nowhere")
+    assert keystore.has_swap(swaps)
+    assert keystore.has_swap(tmp_path / "nowhere")

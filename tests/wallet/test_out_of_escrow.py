@@ -16,11 +16,11 @@ from tests.wallet.proofs import OWNER
 from tests.wallet.test_sign_withdrawals import holds, made
 from tests.wallet.withdrawal_cases import COINS, PAYMENT_SCRIPT, VAULT_SCRIPT, Desk, coin, desk, of_inscription
 from tests.worlds.signer import OTHER_USER, USER, tag_of
+from wallet import withdrawal
 from wallet.protocol import PolicyRefused
-from wallet.psbt.escrow import RECOVERY_BLOCKS
+from wallet.psbt.script import RECOVERY_BLOCKS
 from wallet.signer.audit import verify_chain
 from wallet.terms import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
-from wallet.withdrawal import rules
 
 HOME, PRACTICE = script_by("p2wpkh", OWNER), "simulator-ordnet"
 TERMS = {f"simulator-{form}": EscrowTerms(form, THEIRS, 330) for form in FORMS}
@@ -148,7 +148,7 @@ def test_the_item_stays_until_its_lock_opens(
 def test_without_the_tip_nobody_knows_whether_the_lock_is_open() -> None:
     _, facts = HELD["ordinalswallet"]
     with pytest.raises(PolicyRefused) as refused:
-        rules.timelock(replace(facts, tip_height=None), RECOVERY_BLOCKS)
+        withdrawal.timelock(replace(facts, tip_height=None), RECOVERY_BLOCKS)
     assert refused.value.tag == "timelock"
 
 
@@ -156,7 +156,7 @@ def test_without_the_tip_nobody_knows_whether_the_lock_is_open() -> None:
 def test_the_wait_is_told_in_hours(passed: int, told: str) -> None:
     _, facts = HELD["ordinalswallet"]
     with pytest.raises(PolicyRefused) as refused:
-        rules.timelock(replace(facts, height=TIP - passed), RECOVERY_BLOCKS)
+        withdrawal.timelock(replace(facts, height=TIP - passed), RECOVERY_BLOCKS)
     first = TIP - passed + RECOVERY_BLOCKS
     assert refused.value.message == f"its escrow keeps it until block {first}, about {told}"
 

@@ -30,15 +30,13 @@ from tests.worlds.signer import (
     signer_answer,
     text,
 )
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
-from wallet.psbt.transaction import Transaction, TxInput, TxOutput
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
-from wallet.signer.ledger import Ledger
+from wallet.signer.ledger import Ledger, PayoutStore
 from wallet.signer.listings import MOST_RIVALS
-from wallet.signer.payouts import PayoutStore
 from wallet.signer.signer import Signer
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import Ceilings
-from wallet.withdrawal.sign import with_witnesses
 
 PRICE, TICK = 260_000, 1_000
 CEILINGS = Ceilings(secure_listings=SECURE_AT_PLAY)

@@ -36,11 +36,10 @@ from tests.wallet.psbt_oracle import parse, parse_transaction, taproot_message
 from tests.wallet.test_psbt_sign import is_valid
 from wallet.protocol import PolicyRefused
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import TxOutput, decode_unsigned
-from wallet.signer.payouts import SCHEMA, PayoutStore, outputs_unique
-from wallet.withdrawal.sign import with_witnesses
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, TxOutput, decode_unsigned
+from wallet.signer.ledger import PAYOUTS_SCHEMA, PayoutStore, outputs_unique
+from wallet.signer.withdrawals import with_witnesses
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
@@ -83,7 +82,7 @@ def listing(rng: random.Random, item: Item, price: int) -> tuple[Draft, int]:
 def signed_set(rng: random.Random, judge: Callable[..., None], tags: Counter[str]) -> list[Signed]:
     """Returns the signatures that are made of two to six items, some of them listed twice."""
     database = sqlite3.connect(":memory:")
-    database.executescript(SCHEMA)
+    database.executescript(PAYOUTS_SCHEMA)
     store, found = PayoutStore(database), []
     for number in [*range(rng.randrange(2, 7)), *rng.choices(range(2), k=rng.randrange(2))]:
         item, price = Item(number), rng.choice(PRICES)

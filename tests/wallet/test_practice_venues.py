@@ -18,9 +18,8 @@ from simulator.taproot import is_signed, is_whole_signed
 from tests.shapes import replace
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by
 from tests.worlds.signer import FACTS, OTHER_USER, TASK, Desk, desk, listing, listing_intent, tag_of
-from wallet.psbt.listing import MOST_POSTAGE
-from wallet.psbt.sighash import ALL, DEFAULT, LISTING
-from wallet.psbt.transaction import Outpoint
+from wallet.psbt.common import MOST_POSTAGE
+from wallet.psbt.transaction import ALL, DEFAULT, LISTING, Outpoint
 from wallet.signer.audit import verify_chain
 from wallet.terms import Ceilings
 

@@ -17,9 +17,9 @@ from tests.wallet.psbt_oracle import faults
 from wallet.address import p2tr, parse
 from wallet.protocol import PolicyRefused
 from wallet.psbt import common
-from wallet.psbt.listing import MOST_POSTAGE
+from wallet.psbt.common import MOST_POSTAGE
 from wallet.psbt.script import OwnKind, script_of
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
+from wallet.psbt.transaction import LISTING, SECURE_LISTING
 
 every_kind = pytest.mark.parametrize("kind", ls.KINDS)
 every_form = pytest.mark.parametrize("form", ls.FORMS)

@@ -20,8 +20,7 @@ from tests.wallet.psbt_mutants import mutant
 from tests.wallet.psbt_oracle import faults
 from wallet.protocol import PolicyRefused
 from wallet.psbt import check_listing, sign
-from wallet.psbt.sighash import SINGLE, segwit_digest, taproot_digest
-from wallet.psbt.transaction import TxOutput, decode_output
+from wallet.psbt.transaction import SINGLE, TxOutput, decode_output, segwit_digest, taproot_digest
 
 pytestmark = pytest.mark.slow
 

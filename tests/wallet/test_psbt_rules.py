@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from tests.wallet.listings import VAULT
-from wallet.psbt import rules
+from wallet.psbt import fields
 from wallet.psbt.transaction import WireError
 
 COMPRESSED = VAULT.get_public_key().sec()
@@ -85,41 +85,41 @@ Given = list[tuple[bytes, ...]]
 # What is read, by which rule, what it takes, and what it refuses.
 TABLE: dict[str, tuple[Callable[..., object], Given, Given]] = {
     "a field without a key": (
-        rules.no_key(rules.length(4)),
+        fields.no_key(fields.length(4)),
         [(b"", b"abcd")],
         [(b"\0", b"abcd"), (b"", b"abc")],
     ),
-    "one of two lengths": (rules.length(64, 65), only(map(bytes, (64, 65))), only(map(bytes, (0, 63, 66)))),
-    "a key of a length": (rules.sized_key(20), [(bytes(20), b"any preimage")], [(bytes(32), b"any preimage")]),
+    "one of two lengths": (fields.length(64, 65), only(map(bytes, (64, 65))), only(map(bytes, (0, 63, 66)))),
+    "a key of a length": (fields.sized_key(20), [(bytes(20), b"any preimage")], [(bytes(32), b"any preimage")]),
     "a time": (
-        rules.time,
+        fields.time,
         only(map(number, (500_000_000, 0xFFFFFFFF))),
         only([number(499_999_999), number(1), number(500_000_000) + b"\0", number(0xFFFFFFFF) + b"\0", bytes(4)]),
     ),
     "a height": (
-        rules.height,
+        fields.height,
         only(map(number, (499_999_999, 1))),
         only([number(500_000_000), number(0xFFFFFFFF), number(499_999_999) + b"\0", number(1) + b"\0", bytes(4)]),
     ),
-    "the key of a signature": (rules.partial_sig, [(key, DER) for key in KEYS], [(key, DER) for key in NO_KEYS]),
+    "the key of a signature": (fields.partial_sig, [(key, DER) for key in KEYS], [(key, DER) for key in NO_KEYS]),
     "the key of a path": (
-        rules.derivation,
+        fields.derivation,
         [(key, FINGERPRINT) for key in KEYS],
         [(key, FINGERPRINT) for key in NO_KEYS],
     ),
-    "an x-only key": (rules.x_only, [(X_ONLY,)], only([b"", X_ONLY[:-1], COMPRESSED, X_ONLY * 2, NO_POINT])),
+    "an x-only key": (fields.x_only, [(X_ONLY,)], only([b"", X_ONLY[:-1], COMPRESSED, X_ONLY * 2, NO_POINT])),
     "a signature": (
-        rules.partial_sig,
+        fields.partial_sig,
         [(COMPRESSED, der(*pair)) for numbers in NUMBERS for pair in (numbers, numbers[::-1])],
         [(COMPRESSED, wrong) for wrong in NO_SIGNATURES],
     ),
     "a path": (
-        rules.derivation,
+        fields.derivation,
         [(COMPRESSED, FINGERPRINT + bytes(4 * steps)) for steps in (0, 1, 5)],
         [(COMPRESSED, wrong) for wrong in (b"", FINGERPRINT[:3], FINGERPRINT + b"\0", FINGERPRINT + bytes(3))],
     ),
     "an extended key as deep as its path": (
-        rules.xpub,
+        fields.xpub,
         [(xpub(depth), FINGERPRINT + bytes(4 * depth)) for depth in (0, 1, 3)],
         [
             *((xpub(depth + 1), FINGERPRINT + bytes(4 * depth)) for depth in (0, 1, 3)),
@@ -129,19 +129,19 @@ TABLE: dict[str, tuple[Callable[..., object], Given, Given]] = {
         ],
     ),
     "a signature by a script path": (
-        rules.tap_script_sig,
+        fields.tap_script_sig,
         [(TAP_KEY, bytes(64)), (TAP_KEY, bytes(65)), (X_ONLY + NO_POINT, bytes(64))],
         [(TAP_KEY, bytes(63)), (TAP_KEY, bytes(66))]
         + [(key, bytes(64)) for key in (TAP_KEY[:-1], TAP_KEY + b"\0", NO_POINT + bytes(32))],
     ),
     "a control block of at most 128 steps": (
-        rules.tap_leaf,
+        fields.tap_leaf,
         [(bytes(33 + 32 * depth), b"\xc0") for depth in (0, 1, 128)],
         [(bytes(33 + 32 * depth), b"") for depth in (0, 1, 128)]
         + [(bytes(size), b"\xc0") for size in (0, 1, 32, 34, 64, 66, 33 + 32 * 129)],
     ),
     "a taproot derivation": (
-        rules.tap_derivation,
+        fields.tap_derivation,
         [
             (X_ONLY, bytes([count]) + bytes(32 * count) + FINGERPRINT + more)
             for count in (0, 1, 3)
@@ -154,13 +154,13 @@ TABLE: dict[str, tuple[Callable[..., object], Given, Given]] = {
         ],
     ),
     "leaves of one whole tree": (
-        rules.tap_tree,
+        fields.tap_tree,
         only([*(leaves(*depths) for depths in TREES), leaves(0, version=0xFE)]),
         only(leaves(*depths) for depths in NO_TREES)
         + only([leaves(0, version=0xC1), leaves(0)[:-1], leaves(0) + b"\0"]),
     ),
     "participants": (
-        rules.participants,
+        fields.participants,
         [(COMPRESSED, COMPRESSED * count) for count in (1, 2, 3)],
         [
             *((COMPRESSED, COMPRESSED * count + b"\x02") for count in (1, 2, 3)),
@@ -170,7 +170,7 @@ TABLE: dict[str, tuple[Callable[..., object], Given, Given]] = {
     ),
     **{
         f"MuSig2 of {size} bytes": (
-            rules.musig(size),
+            fields.musig(size),
             [(key, bytes(size)) for key in (PAIR, PAIR + bytes(32), PAIR + NO_POINT)],
             [(key, bytes(size + d)) for key in (PAIR, PAIR + bytes(32), PAIR + NO_POINT) for d in (-1, 1)]
             + [(key, bytes(size)) for key in (COMPRESSED, COMPRESSED * 3, PAIR + b"\0")]
@@ -183,17 +183,17 @@ TABLE: dict[str, tuple[Callable[..., object], Given, Given]] = {
         for size in (66, 32)
     },
     "a proprietary key": (
-        rules.proprietary,
+        fields.proprietary,
         [(key, b"") for key in (b"\x02ab\x00", b"\x00\x07", b"\x02ab\x00and more")],
         [(key, b"") for key in (b"", b"\x02a", b"\x02ab")],
     ),
     "a witness": (
-        rules.witness,
+        fields.witness,
         only(stacks := (b"\x00", b"\x01\x00", b"\x02\x01a\x02bc")),
         only(wrong for stack in stacks for wrong in (stack + b"\0", stack[:-1])),
     ),
     "a count": (
-        rules.compact_value,
+        fields.compact_value,
         only(counts := (b"\x00", b"\xfc", b"\xfd\xfd\x00")),
         only(wrong for count in counts for wrong in (count + b"\0", count[:-1])),
     ),

@@ -18,9 +18,17 @@ from tests.wallet import listings as ls
 from wallet.protocol import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.script import OwnKind, leaf_hash, output_script, own_script
-from wallet.psbt.sighash import segwit_digest, taproot_digest
 from wallet.psbt.sign import ALLOWED, SigningError, sign_input
-from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, decode_network, decode_unsigned
+from wallet.psbt.transaction import (
+    Outpoint,
+    Transaction,
+    TxInput,
+    TxOutput,
+    decode_network,
+    decode_unsigned,
+    segwit_digest,
+    taproot_digest,
+)
 
 # BIP-143's example of a P2WPKH input, the second of two.
 BIP143 = bytes.fromhex(

@@ -20,12 +20,11 @@ from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, VENUE, Draft, Pay
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
 from tests.worlds.signer import USER, Desk, desk, listing, listing_intent, outpoints_to_look_up, signer_answer, tag_of
-from wallet.psbt.listing import OutpointFacts
-from wallet.psbt.sighash import DEFAULT, SECURE_LISTING, taproot_digest
-from wallet.psbt.transaction import Outpoint
+from wallet.psbt.common import OutpointFacts
+from wallet.psbt.transaction import DEFAULT, SECURE_LISTING, Outpoint, taproot_digest
 from wallet.signer.audit import verify_chain
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
-from wallet.withdrawal.sign import with_witnesses
 
 ORDNET, ORDINALSWALLET = "simulator-ordnet", "simulator-ordinalswallet"
 TERMS = {"simulator-ordnet": EscrowTerms("ordnet", THEIRS, 330)}
@@ -238,7 +237,7 @@ def test_its_user_keeps_a_place_while_it_can_be_bought(open_desk: Desk) -> None:
     sign(open_desk, asked(case))
     in_a_year = open_desk.now_ms + 365 * 86_400_000
     assert open_desk.ledger.users_in_need(in_a_year) == 1
-    open_desk.ledger.payouts.forget(str(case.check().outpoint))
+    open_desk.ledger.payouts.delete(str(case.check().outpoint))
     assert open_desk.ledger.users_in_need(in_a_year) == 0
 
 

@@ -35,10 +35,10 @@ from tests.worlds.signer import (
 )
 from wallet.address import parse
 from wallet.bip322 import verify_ownership
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import KeystoreError
 from wallet.psbt.script import script_of
 from wallet.signer.audit import verify_chain
-from wallet.signer.start_checks import require_agreement
+from wallet.signer.signer_process import require_agreement
 from wallet.terms import Ceilings, Rate
 
 HOUR_MS = 3_600_000

@@ -35,10 +35,10 @@ from tests.worlds.signer import (
     tag_of,
 )
 from wallet.bip322 import verify_ownership
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import KeystoreError
 from wallet.psbt.decode import decode
 from wallet.signer.audit import verify_chain
-from wallet.signer.start_checks import require_agreement
+from wallet.signer.signer_process import require_agreement
 from wallet.terms import PRACTICE_CO_SIGNERS, SETTING, Ceilings, Rate, co_signers_of
 
 PRACTICE = tuple(key.hex() for key in PRACTICE_CO_SIGNERS["simulator-ordnet"])

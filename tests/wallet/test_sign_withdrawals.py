@@ -22,8 +22,8 @@ from wallet.protocol import WithdrawalToSign
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import Transaction, decode_network
 from wallet.signer.audit import verify_chain
-from wallet.signer.start_checks import require_agreement
-from wallet.withdrawal.compose import vsize
+from wallet.signer.signer_process import require_agreement
+from wallet.withdrawal import vsize
 
 HOME = script_by("p2wpkh", OWNER)
 

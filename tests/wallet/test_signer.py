@@ -362,7 +362,7 @@ def test_without_an_audit_line_there_is_no_signature(bench: Bench) -> None:
 def test_a_signature_that_does_not_verify_is_not_handed_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = bench.grant()
     with monkeypatch.context() as faulty:
-        faulty.setattr("wallet.signer.challenges.sign_message", lambda *arguments: "AA==")
+        faulty.setattr("wallet.keystore.keys.sign_message", lambda *arguments: "AA==")
         with pytest.raises(RuntimeError, match="does not verify"):
             bench.sign_bid(secret)
     assert bench.ask("was_signed", intent=BID.intent) == {"signed": False}

@@ -106,14 +106,14 @@ def test_it_keeps_its_files_to_itself(start: Start, tmp_path: Path) -> None:
 
 def test_it_can_neither_be_dumped_nor_traced() -> None:
     code = (
-        "import ctypes, resource\nfrom wallet.keystore.hardening import harden\nharden()\n"
+        "import ctypes, resource\nfrom wallet.keystore.keystore import harden\nharden()\n"
         f"print(ctypes.CDLL(None).prctl({PR_GET_DUMPABLE}, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["0", "0", "0"]
 
 
-HARDENED = "import logging, socket; logging.basicConfig()\nfrom wallet.keystore.hardening import harden\n"
+HARDENED = "import logging, socket; logging.basicConfig()\nfrom wallet.keystore.keystore import harden\n"
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_it_has_no_network(start: Start) -> None:
 def test_it_says_so_where_the_network_cannot_be_taken() -> None:
     code = HARDENED + "from core import process; process.CALLS = {}; harden(); socket.socket(socket.AF_INET)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stderr.startswith("WARNING:wallet.keystore.hardening:the network cannot be taken from this process")
+    assert said.stderr.startswith("WARNING:wallet.keystore.keystore:the network cannot be taken from this process")
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ from typing import Any, cast
 import pytest
 
 from tests.worlds.signer import OTHER_USER, START_MS, USER, Bench, intent, tag_of
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import KeystoreError
 from wallet.protocol import ControlState, Scope, State
-from wallet.signer import start_checks
+from wallet.signer import signer_process
 from wallet.signer.audit import AuditLog, verify_chain
 from wallet.signer.ledger import ListingSignature
 
@@ -35,7 +35,7 @@ def signed(bench: Bench) -> Bench:
 
 
 def compare(bench: Bench, now_ms: int = START_MS + MINUTE_MS) -> tuple[ControlState, ...]:
-    return start_checks.require_agreement(bench.audit_path, bench.directory / "signer.db", now_ms)
+    return signer_process.require_agreement(bench.audit_path, bench.directory / "signer.db", now_ms)
 
 
 def change(bench: Bench, statement: str) -> None:
@@ -174,16 +174,16 @@ def test_listings_that_cover_all_outputs_are_never_forgotten(signed: Bench) -> N
 
 def test_a_ledger_that_cannot_be_read_is_no_agreement(signed: Bench, tmp_path: Path) -> None:
     with pytest.raises(KeystoreError, match="failed to read"):
-        start_checks.require_agreement(signed.audit_path, tmp_path / "nowhere.db", START_MS)
+        signer_process.require_agreement(signed.audit_path, tmp_path / "nowhere.db", START_MS)
     with pytest.raises(KeystoreError, match="not whole"):
-        start_checks.require_agreement(tmp_path / "nowhere.jsonl", signed.directory / "signer.db", START_MS)
+        signer_process.require_agreement(tmp_path / "nowhere.jsonl", signed.directory / "signer.db", START_MS)
 
 
 def test_the_self_test_passes_here_and_fails_when_signatures_do_not_verify(monkeypatch: pytest.MonkeyPatch) -> None:
-    start_checks.self_test()
-    monkeypatch.setattr(start_checks, "sign_message", lambda key, kind, text: "AA==")
+    signer_process.require_signing()
+    monkeypatch.setattr(signer_process, "sign_message", lambda key, kind, text: "AA==")
     with pytest.raises(KeystoreError, match="self-test"):
-        start_checks.self_test()
+        signer_process.require_signing()
 
 
 # A constraint that SQLite looks at in the commit only.
@@ -230,7 +230,7 @@ def forgetful(bench: Bench) -> Iterator[None]:
 
 def compared(bench: Bench) -> tuple[ControlState, ...]:
     verify_chain(bench.audit_path)
-    return start_checks.require_agreement(bench.audit_path, bench.ledger_path, START_MS)
+    return signer_process.require_agreement(bench.audit_path, bench.ledger_path, START_MS)
 
 
 def story(bench: Bench) -> list[tuple[str, str]]:

@@ -31,8 +31,7 @@ from tests.worlds.signer_process import (
 )
 from wallet.bip322 import verify_ownership
 from wallet.keystore import keystore
-from wallet.keystore.keys import derive_user, seed_of
-from wallet.keystore.keystore_file import Imported, KeystoreError
+from wallet.keystore.keys import Imported, KeystoreError, derive_user, seed_of
 from wallet.keystore.seal import Work
 from wallet.protocol import ControlState, SignerStatus
 from wallet.signer.audit import verify_chain

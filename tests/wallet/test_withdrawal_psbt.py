@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 import pytest
-from embit.ec import PrivateKey
+from embit.ec import PrivateKey, PublicKey
 from embit.script import Script
 from embit.transaction import SIGHASH, Transaction
 
@@ -20,8 +20,8 @@ from wallet.protocol import MOST_FEE_PER_KVB, PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
 from wallet.psbt.transaction import compact
-from wallet.withdrawal.rules import FEE_SHARE_FLOOR
-from wallet.withdrawal.sign import sign_withdrawal, with_witnesses
+from wallet.signer.withdrawals import sign_withdrawal, with_witnesses
+from wallet.withdrawal import FEE_SHARE_FLOOR
 
 
 def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:
@@ -195,6 +195,15 @@ def test_fee_rate_above_its_maximum_is_refused(inputs: int, has_change: bool) ->
 def test_another_key_signs_nothing() -> None:
     with pytest.raises(SigningError):
         sign_withdrawal(wd.honest().check(), STRANGER)
+
+
+@pytest.mark.parametrize("method", ["verify", "schnorr_verify"])
+def test_a_signature_that_does_not_verify_is_not_handed_out(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = wd.honest() if method == "verify" else wd.Leaf().honest()
+    approved = case.check()
+    monkeypatch.setattr(PublicKey, method, lambda *_: False)
+    with pytest.raises(RuntimeError, match="does not verify"):
+        sign_withdrawal(approved, case.key)
 
 
 def test_a_listing_is_no_withdrawal() -> None:

@@ -13,10 +13,11 @@ from tests.wallet import withdrawal_cases as wd
 from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER, p2tr_address
 from tests.worlds.signer import OTHER_USER, START_MS, USER, tag_of
+from wallet import withdrawal
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, PolicyRefused
+from wallet.psbt.transaction import Outpoint, TxOutput
 from wallet.terms import DAY_MS, Ceilings
-from wallet.withdrawal import rules
-from wallet.withdrawal.compose import vsize
+from wallet.withdrawal import Coin, send_inscription, vsize
 
 HOME = script_by("p2wpkh", OWNER)
 
@@ -48,7 +49,7 @@ def test_what_is_no_sign_in_address_is_paid_nothing(signer: wd.Desk, user: str) 
 @pytest.mark.parametrize("name", ["no address", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"])
 def test_a_user_whose_name_is_no_address_to_send_to_is_paid_nothing(name: str) -> None:
     with pytest.raises(PolicyRefused) as refused:
-        rules.destination(name, [name], frozenset())
+        withdrawal.destination(name, [name], frozenset())
     assert refused.value.tag == "dest-allow"
 
 
@@ -65,8 +66,8 @@ def test_a_user_of_another_is_paid_from_their_own_coins_only(signer: wd.Desk) ->
 
 def test_a_wallet_that_is_the_payment_address_itself_has_nothing_to_withdraw() -> None:
     with pytest.raises(PolicyRefused, match="dest-allow"):
-        rules.destination(USER, [USER], frozenset({HOME}))
-    assert rules.destination(USER, [USER], frozenset({wd.PAYMENT_SCRIPT})) == HOME
+        withdrawal.destination(USER, [USER], frozenset({HOME}))
+    assert withdrawal.destination(USER, [USER], frozenset({wd.PAYMENT_SCRIPT})) == HOME
 
 
 def test_no_field_of_a_request_names_a_destination() -> None:
@@ -158,24 +159,24 @@ def test_the_vaults_coins_are_not_the_payment_addresss(signer: wd.Desk) -> None:
 def test_fee_rate(signer: wd.Desk) -> None:
     for number, rate in enumerate((LEAST_FEE_PER_KVB, 100_000)):
         assert signer.sign(wd.from_payment(number, fee_per_kvb=rate, coins=tuple(wd.COINS)[:1]))["txid"]
-    rules.fee_rate(MOST_FEE_PER_KVB)
+    withdrawal.fee_rate(MOST_FEE_PER_KVB)
     for rate in (0, LEAST_FEE_PER_KVB - 1, MOST_FEE_PER_KVB + 1):
         assert tag_of(signer.sign, wd.from_payment(9, fee_per_kvb=rate)) == "fee-rate"
         assert tag_of(signer.sign, wd.of_inscription(9, fee_per_kvb=rate)) == "fee-rate"
 
 
 def test_fee_rate_of_somebody_elses_transaction() -> None:
-    rules.fee_rate_of(300 * 200, 200)
+    withdrawal.fee_rate_of(300 * 200, 200)
     with pytest.raises(PolicyRefused, match="fee-rate"):
-        rules.fee_rate_of(300 * 200 + 1, 200)
+        withdrawal.fee_rate_of(300 * 200 + 1, 200)
 
 
 def test_fee_abs() -> None:
-    rules.fee_abs(rules.MOST_FEE)
-    rules.fee_abs(0)
-    for fee in (rules.MOST_FEE + 1, -1):
+    withdrawal.fee_abs(withdrawal.MOST_FEE)
+    withdrawal.fee_abs(0)
+    for fee in (withdrawal.MOST_FEE + 1, -1):
         with pytest.raises(PolicyRefused, match="fee-abs"):
-            rules.fee_abs(fee)
+            withdrawal.fee_abs(fee)
 
 
 def test_fee_abs_of_many_coins(signer: wd.Desk) -> None:
@@ -185,11 +186,11 @@ def test_fee_abs_of_many_coins(signer: wd.Desk) -> None:
 
 
 def test_fee_share(signer: wd.Desk) -> None:
-    rules.fee_share(rules.FEE_SHARE_FLOOR, 0)
-    rules.fee_share(50_000, 500_000)
-    for fee, sent in ((rules.FEE_SHARE_FLOOR + 1, 0), (50_001, 500_009)):
+    withdrawal.fee_share(withdrawal.FEE_SHARE_FLOOR, 0)
+    withdrawal.fee_share(50_000, 500_000)
+    for fee, sent in ((withdrawal.FEE_SHARE_FLOOR + 1, 0), (50_001, 500_009)):
         with pytest.raises(PolicyRefused, match="fee-share"):
-            rules.fee_share(fee, sent)
+            withdrawal.fee_share(fee, sent)
     outpoint, facts = wd.coin(900, 70_000)
     signer.facts[outpoint] = facts
     assert tag_of(signer.sign, wd.from_payment(coins=(outpoint,), fee_per_kvb=300_000)) == "fee-share"
@@ -212,7 +213,7 @@ def test_dust_and_funds(signer: wd.Desk) -> None:
 def test_the_dust_limits_are_those_of_nodes() -> None:
     """Bitcoin Core: three times the least fee of output and spending input, 98 and 67 (witness) or 148 vbytes."""
     for script, spending in ((HOME, 67), (wd.VAULT_SCRIPT, 67), (script_by("p2sh-p2wpkh", OWNER), 148)):
-        assert rules.dust_limit(script) == 3 * (8 + 1 + len(script) + spending)
+        assert withdrawal.dust_limit(script) == 3 * (8 + 1 + len(script) + spending)
 
 
 # velocity
@@ -249,10 +250,10 @@ def test_velocity_of_the_bidding_wallet(tmp_path: Path) -> None:
 
 
 def test_velocity_count_and_what_is_not_known() -> None:
-    rules.velocity(Ceilings(), rules.MOST_A_DAY - 1, 10**15, 10**15)
-    for count, sats in ((rules.MOST_A_DAY, 0), (None, 0), (0, None)):
+    withdrawal.velocity(Ceilings(), withdrawal.MOST_A_DAY - 1, 10**15, 10**15)
+    for count, sats in ((withdrawal.MOST_A_DAY, 0), (None, 0), (0, None)):
         with pytest.raises(PolicyRefused, match="velocity"):
-            rules.velocity(Ceilings(withdrawn_a_day=5), count, sats, 1)
+            withdrawal.velocity(Ceilings(withdrawn_a_day=5), count, sats, 1)
 
 
 # control, market, intents
@@ -299,7 +300,7 @@ def nothing(*arguments: Any, **named: Any) -> Any:
     return arguments[1] if len(arguments) > 1 else None
 
 
-RIGHT = {name: getattr(rules, name) for name in dir(rules)}
+RIGHT = {name: getattr(withdrawal, name) for name in dir(withdrawal)}
 PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
     "fee a sat too high": ("fee_abs", lambda fee: RIGHT["fee_abs"](fee - 1 if fee > 0 else fee), test_fee_abs),
     "any fee": ("fee_abs", nothing, test_fee_abs),
@@ -331,7 +332,7 @@ PLANTED: dict[str, tuple[str, Callable[..., Any], Callable[[], None]]] = {
 def test_a_planted_fault_is_noticed(monkeypatch: pytest.MonkeyPatch, planted: str) -> None:
     name, fault, test = PLANTED[planted]
     test()
-    monkeypatch.setattr(rules, name, fault)
+    monkeypatch.setattr(withdrawal, name, fault)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         test()
 
@@ -360,8 +361,16 @@ def test_a_fault_planted_in_the_signer_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str
 ) -> None:
     name, fault, test = ON_DESK[planted]
-    monkeypatch.setattr(rules, name, fault)
-    if name == "fee_share":
-        monkeypatch.setattr("wallet.withdrawal.compose.fee_share", fault)
+    monkeypatch.setattr(withdrawal, name, fault)
     with wd.desk(tmp_path) as signer, pytest.raises((AssertionError, pytest.fail.Exception)):
         test(signer)
+
+
+def test_change_below_the_dust_limit_of_an_inscriptions_fee_coin_goes_to_the_fee() -> None:
+    item = Coin(Outpoint(b"\x01" * 32, 0), TxOutput(546, wd.VAULT_SCRIPT), "p2tr")
+    paying = Coin(Outpoint(b"\x02" * 32, 0), TxOutput(2_000, wd.PAYMENT_SCRIPT), "p2wpkh")
+
+    made = send_inscription(item, [paying], HOME, 10_000)
+
+    assert [(output.value, output.script) for output in made.transaction.outputs] == [(546, HOME)]
+    assert (made.sent_sats, made.fee_sats) == (546, 2_000)

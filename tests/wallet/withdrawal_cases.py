@@ -24,10 +24,10 @@ from tests.worlds.signer import USER, Bench, fixed_keys
 from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import WithdrawalToSign
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.psbt.transaction import Outpoint
-from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
-from wallet.withdrawal.sign import sign_withdrawal
+from wallet.signer.withdrawals import sign_withdrawal
+from wallet.withdrawal import ApprovedWithdrawal, check_withdrawal
 
 PAYMENT_SCRIPT, VAULT_SCRIPT = ls.script_by("p2wpkh", ls.PAYMENT), ls.script_by("p2tr", ls.VAULT)
 STRANGER_SCRIPT = ls.script_by("p2tr", ls.STRANGER)

@@ -27,7 +27,7 @@ from playwright.sync_api import (
 )
 
 from tests.e2e.installation import Installation, Trader
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 ROOT = Path(__file__).resolve().parents[2]
 # Root may not use Chromium's sandbox; nothing but the installation's own pages is ever opened in it.

@@ -26,7 +26,7 @@ from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.keystore.keys import Keystore, UserSecrets, user_secrets
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import BidMessage, Grant
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.signer import reading
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger

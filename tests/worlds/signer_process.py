@@ -29,16 +29,15 @@ from tests.json_lines import ask
 from tests.shapes import replace
 from tests.wallet.listings import former, honest
 from tests.worlds.signer import BID, GRANT, HOUR_MS, START_MS, USER, fixed_keys, intent
-from wallet.facts_client import ask_facts
 from wallet.keystore import keystore
-from wallet.keystore.keys import seed_of
-from wallet.keystore.keystore_file import Contents
+from wallet.keystore.keys import Contents, seed_of
 from wallet.keystore.seal import Work
 from wallet.protocol import BidMessage, Grant
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.signer import reading
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
+from wallet.signer.reading import ask_facts
 from wallet.signer.signer import Signer
 from wallet.signer_client import SignerClient, SignerUnavailable
 from wallet.terms import Ceilings

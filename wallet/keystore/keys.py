@@ -1,37 +1,196 @@
-"""Keys of users: derived from the installation's one seed, or brought as BIP-39 words and WIF.
+"""Keys of users, the keystore's file with them, and their signatures on messages (BIP-322 simple).
 
-A user's number n is their place in the keystore's append-only list, never a database id: any wallet with the seed finds
-the keys at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported for a
-user stand in for the derived ones.
+Keystore files come in two kinds with the same name: play keystores, readable and marked as such, and sealed ones for
+real money, whose contents are encrypted under a header in clear (wallet/keystore/seal.py). Both are readable by
+the owner only and are replaced in one step.
+
+Keys are derived from the installation's one seed, or imported as BIP-39 words and WIF. A user's number n is their place
+in the keystore's append-only list, never a database id: any wallet with the seed finds the keys at m/84'/0'/(2n)'/0/0
+(payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported for a user stand in for the derived
+ones.
+
+Messages are signed with SIGHASH_ALL (P2WPKH) and SIGHASH_DEFAULT (P2TR) only: embit 0.8.0 computes a wrong taproot
+digest for ANYONECANPAY and SINGLE.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Literal
 
-from embit import bip39
+from embit import bip39, hashes, script
 from embit.base import EmbitError
 from embit.bip32 import HDKey
 from embit.ec import PrivateKey
+from embit.transaction import SIGHASH, Transaction, TransactionInput, TransactionOutput
+from embit.util import secp256k1
+from msgspec import field
 from msgspec.structs import replace
 
+from core.errors import BidkeeperError
 from core.fields import WithSecrets
-from wallet.address import decode_check, hash160, p2tr, p2wpkh
-from wallet.keystore import keystore_file
-from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
-from wallet.protocol import UserKeys
+from core.files import sync_directory
+from wallet.address import AddressError, decode_check, hash160, p2tr, p2wpkh, sign_in_address
+from wallet.bip322 import verify_ownership
+from wallet.protocol import SigningKey, UserKeys
+
+PLAY_VERSION = 1
+PLAY = "play"
+_WARNING = "PLAY MONEY: this seed is not encrypted. Never send bitcoin to its addresses."
+
+
+class KeystoreError(BidkeeperError):
+    """The keystore cannot be used; the message says why and has nothing of its contents."""
+
+
+class Imported(WithSecrets, frozen=True):
+    """Imported private keys (32 bytes each) of one user; None keeps the derived key."""
+
+    hidden = frozenset({"payment", "vault"})
+
+    payment: bytes | None = None
+    vault: bytes | None = None
+
+
+class Contents(WithSecrets, frozen=True):
+    """The seed, the users (normalised sign-in addresses) in order of their numbers from 0, and imported keys."""
+
+    hidden = frozenset({"seed", "imported"})
+
+    seed: bytes
+    users: tuple[str, ...] = ()
+    imported: Mapping[str, Imported] = field(default_factory=dict)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Returns the file's object. Raises KeystoreError if it is missing, readable by others or damaged."""
+    try:
+        if path.stat().st_mode & 0o077:
+            raise KeystoreError(f"{path} can be read by others: chmod 600 it")
+        stored = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        text = f"failed to read {path}: {error.strerror}; bidkeeper keys init creates keys for real money"
+        raise KeystoreError(text) from error
+    except OSError as error:
+        raise KeystoreError(f"failed to read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        raise KeystoreError(f"{path} is no keystore: it is not JSON") from None
+    if not isinstance(stored, dict):
+        raise KeystoreError(f"{path} is no keystore")
+    return stored
+
+
+def write_file(path: Path, stored: Mapping[str, Any]) -> None:
+    """Replaces the file atomically. If it raises OSError, the old file stays."""
+    _write_next_to(path, stored).replace(path)
+    sync_directory(path.parent)
+
+
+def create_file(path: Path, stored: Mapping[str, Any]) -> None:
+    """Creates the file atomically. Raises FileExistsError if the path is taken, or OSError."""
+    fresh = _write_next_to(path, stored)
+    try:
+        os.link(fresh, path, follow_symlinks=False)
+    finally:
+        fresh.unlink()
+    sync_directory(path.parent)
+
+
+def _write_next_to(path: Path, stored: Mapping[str, Any]) -> Path:
+    """Writes the new contents to a file next to it, over any leftover one; returns its path."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    write_new(fresh, stored)
+    return fresh
+
+
+def write_new(path: Path, stored: Mapping[str, Any]) -> None:
+    """Writes a new file, and returns once it is on disk. Raises OSError."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "w") as file:
+        json.dump(stored, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(handle)
+    sync_directory(path.parent)
+
+
+def is_play(stored: Mapping[str, Any]) -> bool:
+    return stored.get("network") == PLAY
+
+
+def play(contents: Contents) -> dict[str, Any]:
+    """Returns the file's object for a play keystore."""
+    return {"version": PLAY_VERSION, "network": PLAY, "warning": _WARNING, **_plain(contents)}
+
+
+def play_contents(path: Path, stored: Mapping[str, Any]) -> Contents:
+    """Reads the contents of a play keystore. Raises KeystoreError if it is incomplete."""
+    if not is_play(stored):
+        raise KeystoreError(f"{path} is not a play keystore")
+    if stored.get("version") != PLAY_VERSION:
+        raise KeystoreError(f"{path} is no play keystore of version {PLAY_VERSION}")
+    return _contents(path, stored)
+
+
+def to_bytes(contents: Contents) -> bytes:
+    """Encodes the contents that are sealed."""
+    imported = {
+        user: {name: key.hex() for name, key in (("payment", keys.payment), ("vault", keys.vault)) if key}
+        for user, keys in contents.imported.items()
+    }
+    return json.dumps({**_plain(contents), "imported": imported}).encode()
+
+
+def from_bytes(path: Path, opened: bytes) -> Contents:
+    """Decodes the result of `to_bytes`. Raises KeystoreError."""
+    try:
+        stored = json.loads(opened)
+        imported = {
+            user: Imported(**{name: bytes.fromhex(key) for name, key in keys.items()})
+            for user, keys in stored["imported"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise KeystoreError(f"{path} is damaged: its contents are not as written") from None
+    plain = _contents(path, stored)
+    if not imported.keys() <= set(plain.users):
+        raise KeystoreError(f"{path} is damaged: keys were imported for nobody")
+    return Contents(plain.seed, plain.users, imported)
+
+
+def _plain(contents: Contents) -> dict[str, Any]:
+    return {"seed": contents.seed.hex(), "users": list(contents.users)}
+
+
+def _contents(path: Path, stored: Mapping[str, Any]) -> Contents:
+    seed, users = stored.get("seed"), stored.get("users")
+    if not isinstance(seed, str) or not isinstance(users, list) or len(set(map(str, users))) != len(users):
+        raise KeystoreError(f"{path} is damaged: seed or users are not as written")
+    try:
+        if any(sign_in_address(str(user)) != user for user in users):
+            raise KeystoreError(f"{path} is damaged: a user's address is not in its normal form")
+        raw = bytes.fromhex(seed)
+    except (AddressError, ValueError):
+        raise KeystoreError(f"{path} is damaged: its seed or a user's address is unreadable") from None
+    if not 16 <= len(raw) <= 64:
+        raise KeystoreError(f"{path} is damaged: its seed has {len(raw)} bytes")
+    return Contents(raw, tuple(users))
+
 
 _SEED_BYTES = 32
 _HARDENED = 1 << 31
 
-# Receives the number, the user and the public side of keys before they are first handed out.
+# Is called with number, user and public keys before a user's keys are first returned.
 Note = Callable[[int, str, UserKeys], None]
 
 
 class UserSecrets(WithSecrets, frozen=True):
-    """A user's private keys (the vault's is the untweaked internal one) and their public side."""
+    """A user's private keys (the vault's is the untweaked internal key), and the public keys and addresses."""
 
     hidden = frozenset({"payment", "vault"})
 
@@ -52,7 +211,7 @@ def derive_user(seed: bytes, n: int) -> UserSecrets:
 
 
 def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
-    """Puts the two keys together with their addresses."""
+    """Makes the secrets of two keys, with their addresses."""
     payment_public, vault_public = payment.get_public_key(), vault.get_public_key()
     return UserSecrets(
         payment,
@@ -67,7 +226,7 @@ def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
 
 
 def secrets_in(contents: Contents, user: str, n: int) -> UserSecrets:
-    """Returns the keys of a user with number `n`: the imported ones where there are any, else the derived ones."""
+    """Returns the keys of the user with number `n`: imported ones if present, else the derived ones."""
     derived = derive_user(contents.seed, n)
     imported = contents.imported.get(user)
     if imported is None:
@@ -79,9 +238,8 @@ def secrets_in(contents: Contents, user: str, n: int) -> UserSecrets:
 
 
 class Keystore:
-    """An open keystore. `write` puts contents on disk in one step; one process at a time has it open for writing.
-
-    `is_play`: the money of its keys is play money.
+    """An open keystore. `write` puts contents on disk in one step; only one process at a time may have it open for
+    writing. `is_play`: its keys are for play money only.
     """
 
     def __init__(self, contents: Contents, write: Callable[[Contents], None], *, is_play: bool) -> None:
@@ -96,7 +254,7 @@ class Keystore:
     def open_or_create_play(cls, path: Path, rng_bytes: Callable[[int], bytes]) -> Keystore:
         """Returns the play keystore at `path`, made with a fresh seed if it is missing. Raises KeystoreError."""
         if not path.exists():
-            keystore_file.write(path, keystore_file.play(Contents(rng_bytes(_SEED_BYTES))))
+            write_file(path, play(Contents(rng_bytes(_SEED_BYTES))))
         return cls.open(path)
 
     @classmethod
@@ -104,8 +262,8 @@ class Keystore:
         """Returns the play keystore at `path`. Raises KeystoreError when it is missing, unreadable or not for play
         money.
         """
-        contents = keystore_file.play_contents(path, keystore_file.read(path))
-        return cls(contents, lambda fresh: keystore_file.write(path, keystore_file.play(fresh)), is_play=True)
+        contents = play_contents(path, read_file(path))
+        return cls(contents, lambda fresh: write_file(path, play(fresh)), is_play=True)
 
     @property
     def users(self) -> tuple[str, ...]:
@@ -113,24 +271,24 @@ class Keystore:
         return self._contents.users
 
     def is_imported(self, user: str) -> bool:
-        """Tells whether some key of this user was imported."""
+        """Tells whether any key of this user was imported."""
         return user in self._contents.imported
 
     def imported_of(self, user: str) -> frozenset[str]:
-        """Returns which keys of this user were imported: `payment`, `vault`."""
+        """Returns the names of this user's imported keys: `payment`, `vault`."""
         imported = self._contents.imported.get(user, Imported())
         return frozenset(name for name in ("payment", "vault") if getattr(imported, name))
 
     def note_with(self, note: Note) -> None:
-        """Has `note` called before keys are handed out that `secrets_of` has not returned yet. What it raises prevents
-        that.
+        """Sets the function that `secrets_of` calls before it first returns a user's keys. If it raises, no keys are
+        returned.
         """
         self._note = note
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """Returns the keys of a user (normalised sign-in address), who gets the next number if new.
+        """Returns the keys of a user (normalised sign-in address); a new user gets the next number.
 
-        Raises OSError when a new user cannot be written to disk, or noted; no key is shown then.
+        Raises OSError if a new user cannot be written to disk, or noted.
         """
         if user not in self._secrets:
             n = self._numbers.get(user, len(self._numbers))
@@ -144,10 +302,9 @@ class Keystore:
         return self._secrets[user]
 
     def put_imported(self, user: str, imported: Imported) -> UserSecrets:
-        """Gives a user these keys in place of their former ones, and returns all their keys.
+        """Replaces a user's keys with these, and returns all keys of the user.
 
-        Raises KeystoreError when another user has one of the keys already or the keys are play money's, OSError as
-        `secrets_of` does.
+        Raises KeystoreError if another user has one of the keys, or in a play keystore; OSError as `secrets_of`.
         """
         if self.is_play:
             raise KeystoreError("a play keystore takes no keys from elsewhere")
@@ -216,3 +373,85 @@ def from_wif(text: str) -> bytes:
         return bytes(PrivateKey(raw[1:-1]).secret)
     except EmbitError:
         raise KeystoreError("this WIF holds no number that is a private key") from None
+
+
+SigningKind = Literal["p2wpkh", "p2tr"]
+
+_TAG = "BIP0322-signed-message"
+_OP_RETURN = script.Script(b"\x6a")
+
+
+def require_libsecp256k1() -> None:
+    """Raises RuntimeError if embit fell back to curve arithmetic in Python, which is slow and leaks by its timing."""
+    for name in ("ec_pubkey_create", "ecdsa_sign", "schnorrsig_sign"):
+        if getattr(secp256k1, name).__module__ != "embit.util.ctypes_secp256k1":
+            raise RuntimeError("libsecp256k1 could not be loaded: embit has no build of it for this machine")
+
+
+def sign_message(private_key: PrivateKey, kind: SigningKind, message: str) -> str:
+    """Signs `message` for the P2WPKH or (key path, untweaked internal key given) P2TR address of `private_key`.
+
+    Returns the base64 of the witness stack, without the `smp` prefix. The same arguments give the same text.
+    Raises UnicodeEncodeError when the message is not valid Unicode.
+    """
+    text = message.encode()
+    if kind == "p2wpkh":
+        return _witness(*_p2wpkh_items(private_key, text))
+    return _witness(_p2tr_item(private_key, text))
+
+
+def _p2wpkh_items(private_key: PrivateKey, message: bytes) -> tuple[bytes, bytes]:
+    public_key = private_key.get_public_key()
+    script_pubkey = script.p2wpkh(public_key)
+    to_sign = _to_sign(script_pubkey, message)
+    digest = to_sign.sighash_segwit(0, script.p2pkh_from_p2wpkh(script_pubkey), 0, SIGHASH.ALL)
+    signature: bytes = private_key.sign(digest).serialize()
+    return signature + bytes([SIGHASH.ALL]), public_key.sec()
+
+
+def _p2tr_item(private_key: PrivateKey, message: bytes) -> bytes:
+    script_pubkey = script.p2tr(private_key.get_public_key())
+    to_sign = _to_sign(script_pubkey, message)
+    digest = to_sign.sighash_taproot(0, [script_pubkey], [0], SIGHASH.DEFAULT)
+    signature: bytes = private_key.taproot_tweak(b"").schnorr_sign(digest).serialize()
+    return signature
+
+
+def _to_sign(script_pubkey: script.Script, message: bytes) -> Transaction:
+    """Builds BIP-322's virtual spend of the virtual output that commits to the message."""
+    commitment = hashes.tagged_hash(_TAG, message)
+    to_spend = Transaction(
+        version=0,
+        vin=[TransactionInput(bytes(32), 0xFFFFFFFF, script.Script(b"\x00\x20" + commitment), sequence=0)],
+        vout=[TransactionOutput(0, script_pubkey)],
+        locktime=0,
+    )
+    return Transaction(
+        version=0,
+        vin=[TransactionInput(to_spend.txid(), 0, sequence=0)],
+        vout=[TransactionOutput(0, _OP_RETURN)],
+        locktime=0,
+    )
+
+
+def _witness(*items: bytes) -> str:
+    stack = bytes([len(items)]) + b"".join(bytes([len(item)]) + item for item in items)
+    return base64.b64encode(stack).decode()
+
+
+def signed_by(secrets: UserSecrets, key: SigningKey, message: str) -> str:
+    """Returns the base64 BIP-322 signature of `message`, verified because a faulty one could reveal the key.
+
+    Raises RuntimeError when it does not verify.
+    """
+    if key == "vault":
+        signature = sign_message(secrets.vault, "p2tr", message)
+    else:
+        signature = sign_message(secrets.payment, "p2wpkh", message)
+    if not verify_ownership(address_of(secrets, key), message, signature):
+        raise RuntimeError("the signature just made does not verify: nothing is handed out")
+    return signature
+
+
+def address_of(secrets: UserSecrets, key: SigningKey) -> str:
+    return secrets.public.vault if key == "vault" else secrets.public.payment

@@ -1,7 +1,7 @@
-"""The seal of a keystore's contents: scrypt makes a key of the passphrase, AES-256-GCM encrypts under it.
+"""The seal of a keystore's contents: scrypt derives a key from the passphrase, AES-256-GCM encrypts with it.
 
-The header (version, network, how the key is made, nonce) is in clear and is authenticated with the contents: a
-changed header opens nothing. The salt is new with each passphrase, the nonce with each write.
+The header (version, network, key derivation, nonce) is in clear and authenticated with the contents, so that a changed
+header does not open. The salt is new with each passphrase, the nonce with each write.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
 from core.fields import NotText, WithSecrets, decoded
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import KeystoreError
 
-VERSION = 2  # 1 is the play keystore's
+VERSION = 2  # version 1 is the play keystore
 NETWORK = "mainnet"
 LEAST_CHARACTERS = 12
-MOST_CHARACTERS = 256  # the most that the signer takes over its socket
+MOST_CHARACTERS = 256  # the maximum that the signer accepts over its socket
 _KDF = "scrypt"
 _CIPHER = "aes-256-gcm"
 _KEY_BYTES = 32
@@ -37,7 +37,7 @@ _MOST_MEMORY = 1 << 30
 
 
 class WrongPassphrase(KeystoreError):
-    """The seal did not open. A wrong passphrase and a damaged file cannot be distinguished."""
+    """The passphrase is wrong or the file is damaged: the two cannot be distinguished."""
 
     def __init__(self) -> None:
         super().__init__("the passphrase is wrong, or the keystore was changed")
@@ -55,13 +55,13 @@ class Work(Struct, frozen=True):
 
     @property
     def is_sane(self) -> bool:
-        """Whether a file's demands are within this machine's means."""
+        """Whether a file's parameters are valid and need at most 1 GiB."""
         is_power = self.n > 1 and self.n & (self.n - 1) == 0
         return is_power and self.r > 0 and 0 < self.p <= 16 and 128 * self.n * self.r <= _MOST_MEMORY
 
 
 class Seal(WithSecrets, frozen=True):
-    """A file key with the passphrase's salt and work. It lives as long as the keystore is open."""
+    """The key derived from a passphrase, with its salt and work. Kept while the keystore is open."""
 
     hidden = frozenset({"_key"})
 
@@ -82,7 +82,7 @@ class Seal(WithSecrets, frozen=True):
             wipe(passphrase)
 
     def close(self, contents: bytes, nonce: bytes) -> dict[str, Any]:
-        """Seals the contents into the file's object. A nonce (12 random bytes) is for one write only."""
+        """Seals the contents into the file's object. Each nonce (12 random bytes) may be used once only."""
         header = {
             "version": VERSION,
             "network": NETWORK,
@@ -111,7 +111,7 @@ class Seal(WithSecrets, frozen=True):
 
 
 def made_from(stored: Mapping[str, Any]) -> tuple[bytes, Work]:
-    """Reads salt and work from a sealed keystore's header. Raises KeystoreError for a header it does not understand."""
+    """Reads salt and work from a sealed keystore's header. Raises KeystoreError for an invalid header."""
     if stored.keys() != _HEADER | {"sealed"} or stored["version"] != VERSION:
         raise KeystoreError(f"this is no sealed keystore of version {VERSION}")
     if (stored["network"], stored["kdf"], stored["cipher"]) != (NETWORK, _KDF, _CIPHER):
@@ -129,9 +129,9 @@ def made_from(stored: Mapping[str, Any]) -> tuple[bytes, Work]:
 
 
 def passphrase_bytes(passphrase: str) -> bytearray:
-    """Returns the passphrase's bytes, the same however a keyboard composes its letters (NFKD).
+    """Returns the passphrase's bytes in NFKD, so that every keyboard's composed letters give the same bytes.
 
-    Raises WrongPassphrase when it is not valid text.
+    Raises WrongPassphrase for invalid Unicode.
     """
     try:
         return bytearray(unicodedata.normalize("NFKD", passphrase).encode())
@@ -140,7 +140,7 @@ def passphrase_bytes(passphrase: str) -> bytearray:
 
 
 def wipe(secret: bytearray) -> None:
-    """Overwrites the secret. Copies that Python or a library made are out of reach: see docs/keys.md."""
+    """Overwrites the secret. Copies made by Python or a library stay (docs/keys.md)."""
     secret[:] = bytes(len(secret))
 
 
@@ -155,10 +155,10 @@ _MOST_TRIES = 3
 
 
 def unattended(named: Path | None, environment: Mapping[str, str]) -> str | None:
-    """Returns the passphrase from the file named, else from systemd's credential of this unit, else None.
+    """Returns the passphrase from the file `named`, else from the unit's systemd credential, else None.
 
-    A descriptor that the starter left open is named /dev/fd/N. Raises KeystoreError when it cannot be read, or when the
-    file named may be read by others (of credentials systemd takes care).
+    A descriptor that the parent process left open is named /dev/fd/N. Raises KeystoreError if the file cannot be read,
+    or if others may read the file named (systemd protects its credentials itself).
     """
     if named is not None:
         return _read(named, must_be_private=True)
@@ -184,22 +184,22 @@ def _read(path: Path, *, must_be_private: bool) -> str:
 
 
 class Tries:
-    """A count of wrong passphrases, kept in a file so that killing the signer wins no further try. Times in Unix ms."""
+    """A count of wrong passphrases, in a file so that a restart of the signer does not reset it. Times in Unix ms."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def take(self, now_ms: int) -> bool:
-        """Counts one try before it is made; returns False when there were three within the last minute.
+        """Counts a try before it is made; returns False after three within the last minute.
 
-        A clock that goes back gives none back: a try from the future counts as one of now.
+        Setting the clock back frees no tries, because a future timestamp counts as now.
         """
         recent = [at for at in (min(at, now_ms) for at in self._read(now_ms)) if now_ms - at < _WINDOW_MS]
         is_free = len(recent) < _MOST_TRIES
         self._write([*recent, now_ms] if is_free else recent)
         return is_free
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clears the count after a right passphrase."""
         self._path.unlink(missing_ok=True)
 
@@ -212,7 +212,7 @@ class Tries:
             tries = None
         if isinstance(tries, list) and all(type(at) is int for at in tries):
             return tries
-        return [now_ms] * _MOST_TRIES  # unreadable: as if all were made now
+        return [now_ms] * _MOST_TRIES  # unreadable: counts as tries made now
 
     def _write(self, tries: list[int]) -> None:
         fresh = self._path.with_name(self._path.name + ".new")

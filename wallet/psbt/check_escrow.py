@@ -1,17 +1,18 @@
-"""Checks of a listing that moves the item into an escrow before it is sold: one small function a rule, as for others.
+"""Checks of a listing that moves the item into an escrow before the sale; one small function a rule.
 
-Up to three PSBTs, of which the venue broadcasts none before there is a buyer:
+A listing has up to three PSBTs. The venue broadcasts none of them before there is a buyer:
 
 - the transfer moves the item's output into the escrow. The signature covers all of it.
 - the sale spends the escrow by its sale leaf, which the venue signs, too. Our signature is a plain listing's
   (SINGLE|ANYONECANPAY): it cannot be used without paying the output at its index.
-- the recovery, where the escrow is ours by key path, brings the item back.
+- the recovery returns the item. Only an escrow that our key opens by key path has one.
 
-The escrow is rebuilt from our own key and compared: no script, key or control block of the PSBTs is taken as true. So
-at worst the venue moves the item to where only our key, alone, can take it from: at ord.net immediately, at Ordinals
-Wallet after 144 blocks.
+The escrow is rebuilt from our own key and compared; no script, key or control block of the PSBTs is trusted. At
+worst the venue moves the item to an output that our key alone can spend: at ord.net immediately, at Ordinals Wallet
+after 144 blocks.
 
-The PSBTs stand or fall together, and a rule needs those before it: so the first broken one is reported, with each PSBT.
+The PSBTs are approved together or not at all. A rule needs the results of earlier rules, so only the first broken rule
+is reported, in the judgement of each PSBT.
 """
 
 from __future__ import annotations
@@ -31,25 +32,33 @@ from wallet.psbt.check_listing import (
     payout_of,
     sides,
 )
-from wallet.psbt.common import claimed, input_unsigned, key_path, named_sighash, psbt_strict, tx_form
+from wallet.psbt.common import (
+    ApprovedListing,
+    ListingIntent,
+    OutpointFacts,
+    Owner,
+    claimed,
+    input_unsigned,
+    key_path,
+    named_sighash,
+    psbt_strict,
+    tx_form,
+)
 from wallet.psbt.decode import Map, Psbt, key_type
-from wallet.psbt.escrow import Escrow, escrow_of
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.script import TAPSCRIPT, own_script
-from wallet.psbt.sighash import ALL, DEFAULT, LISTING
-from wallet.psbt.transaction import Outpoint, TxOutput, compact
+from wallet.psbt.script import TAPSCRIPT, Escrow, escrow_of, own_script
+from wallet.psbt.transaction import ALL, DEFAULT, LISTING, Outpoint, TxOutput, compact
 from wallet.terms import EscrowTerms
 
-# Sats that a transfer at Ordinals Wallet may leave to the network: its size at the nodes' minimum rate.
+# The fee in sats that a transfer at Ordinals Wallet may pay: its size at the nodes' minimum rate.
 TRANSFER_FEE = 12
-# The most that a recovery may leave to the network: its size at a few sats for each virtual byte.
+# The maximum fee of a recovery, in sats: its size at a few sats per virtual byte.
 MOST_RECOVERY_FEE = 1_000
 
 _OTHER_SCRIPTS = frozenset({fields.IN_REDEEM_SCRIPT, fields.IN_WITNESS_SCRIPT})
 
 
 class EscrowDrafts(Struct, frozen=True):
-    """A venue's PSBTs for one listing; `recovery` None where the escrow's own script brings the item back."""
+    """A venue's PSBTs for one listing; `recovery` is None if the escrow has a recovery leaf."""
 
     transfer: bytes
     sale: bytes
@@ -79,7 +88,7 @@ class ApprovedEscrow(Struct, frozen=True):
 def check_escrow(
     drafts: EscrowDrafts, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner, terms: EscrowTerms
 ) -> ApprovedEscrow:
-    """Approves the PSBTs of a listing at the venue of these terms, or raises Refused with the first broken rule's tag.
+    """Approves the PSBTs of a listing at the venue of these terms, or raises PolicyRefused with the first broken rule.
 
     `owner` is a taproot key.
     """
@@ -99,7 +108,7 @@ def _transfer_draft(psbt: Psbt, intent: ListingIntent, facts: OutpointFacts | No
 
 
 def _all_covered(own: Map) -> int:
-    """Returns the sighash that the input asks for, DEFAULT if it names none; it must cover everything."""
+    """Returns the input's sighash, DEFAULT if it names none. Refuses one that does not cover everything."""
     named = named_sighash(own)
     if named not in (None, DEFAULT, ALL):
         raise PolicyRefused("sighash-allowed", f"sighash {named:#x} does not cover all of the transaction")
@@ -121,7 +130,7 @@ def _transfer(draft: Draft, escrow: Escrow, terms: EscrowTerms) -> ApprovedListi
 
 
 def _all_spent(draft: Draft) -> tuple[TxOutput, ...]:
-    """Returns what the inputs spend, in their order: the signature covers all of it, so a lie makes it invalid."""
+    """Returns the outputs that the inputs claim to spend. The signature covers them: a false claim makes it invalid."""
     spent = []
     for item, source in zip(draft.psbt.inputs, draft.psbt.transaction.inputs, strict=True):
         said = claimed(item, source.outpoint)
@@ -132,9 +141,9 @@ def _all_spent(draft: Draft) -> tuple[TxOutput, ...]:
 
 
 def _item_flow(draft: Draft, escrow: Escrow, terms: EscrowTerms) -> TxOutput:
-    """Returns the escrow's output. The item's sats must all come to it: first in, first out.
+    """Returns the escrow's output, which must receive all of the item's sats (first in, first out).
 
-    Other inputs and outputs are the venue's own, and only where its form has them.
+    Other inputs and outputs are the venue's own; Ordinals Wallet's form has none.
     """
     outputs, inputs = draft.psbt.transaction.outputs, draft.psbt.transaction.inputs
     if draft.index != 0:
@@ -152,7 +161,7 @@ def _item_flow(draft: Draft, escrow: Escrow, terms: EscrowTerms) -> TxOutput:
 
 
 def _item_kept(draft: Draft, sats: int) -> None:
-    """Refuses when the item might lie on one of the last sats, which go to the network."""
+    """Refuses if the item may lie on one of the last sats, because those pay the fee."""
     at, postage = None if draft.facts is None else draft.facts.item_offset, amount_proof(draft).value
     if sats < postage and (at is None or at >= sats):
         raise PolicyRefused("item-flow", f"the item may lie on one of the last {postage - sats} sats, which are a fee")
@@ -161,7 +170,7 @@ def _item_kept(draft: Draft, sats: int) -> None:
 def _sale(sale: Psbt, transfer: ApprovedListing, draft: Draft, escrow: Escrow) -> TxOutput:
     """Returns the payout."""
     own = _only_input(sale, transfer, "sale-input")
-    _says(own, transfer.payout)
+    _require_witness_utxo(own, transfer.payout)
     _sale_leaf(own, escrow)
     _known_output(own, escrow)
     payout = payout_of(replace(draft, psbt=sale, index=0, sighash=LISTING))
@@ -176,21 +185,21 @@ def _sale(sale: Psbt, transfer: ApprovedListing, draft: Draft, escrow: Escrow) -
 
 
 def _only_input(psbt: Psbt, transfer: ApprovedListing, tag: str) -> Map:
-    """Returns the fields of the one input, which spends the escrow's output."""
+    """Returns the fields of the only input, which must spend the escrow's output."""
     inputs = psbt.transaction.inputs
     if len(inputs) != 1 or inputs[0].outpoint != Outpoint(transfer.psbt.transaction.txid(), 0):
         raise PolicyRefused(tag, "the one input is not the first output of the transfer")
     return psbt.inputs[0]
 
 
-def _says(own: Map, held: TxOutput) -> None:
-    """Refuses an input without a witness UTXO, or with another one: the transfer is not made yet."""
+def _require_witness_utxo(own: Map, held: TxOutput) -> None:
+    """Refuses an input whose witness UTXO is not `held`, or that has a former transaction: there is none yet."""
     if own.get(compact(fields.IN_WITNESS_UTXO)) != held.encode() or compact(fields.IN_NON_WITNESS_UTXO) in own:
         raise PolicyRefused("amount-proof", "the PSBT does not say that the input spends the escrow, or says it wrong")
 
 
 def _sale_leaf(own: Map, escrow: Escrow) -> None:
-    """Refuses any leaf but the sale's, also as its sibling; its control block shows which sibling it has."""
+    """Refuses any leaf except the sale's. Its control block must match, too, because it names the sibling leaf."""
     leaves = {key: value for key, value in own.items() if key_type(key) == fields.IN_TAP_LEAF_SCRIPT}
     wanted = compact(fields.IN_TAP_LEAF_SCRIPT) + escrow.sale.control_block
     if leaves != {wanted: escrow.sale.script + bytes([TAPSCRIPT])}:
@@ -198,7 +207,7 @@ def _sale_leaf(own: Map, escrow: Escrow) -> None:
 
 
 def _known_output(own: Map, escrow: Escrow) -> None:
-    """Refuses an internal key or root that are not the escrow's, and scripts of other kinds of output."""
+    """Refuses an internal key or merkle root that is not the escrow's, and scripts of other output types."""
     known = {fields.IN_TAP_INTERNAL_KEY: escrow.internal_key, fields.IN_TAP_MERKLE_ROOT: escrow.merkle_root}
     if any(own.get(compact(kind), value) != value for kind, value in known.items()):
         raise PolicyRefused("escrow", "the internal key or the merkle root is not the escrow's")
@@ -207,14 +216,14 @@ def _known_output(own: Map, escrow: Escrow) -> None:
 
 
 def _recovery(raw: bytes | None, transfer: ApprovedListing, draft: Draft, escrow: Escrow) -> tuple[Psbt | None, int]:
-    """Returns the recovery with its sighash. It must bring all that is in the escrow back to where the item was."""
+    """Returns the recovery and its sighash. It must return everything, less its fee, to the item's former script."""
     if (raw is None) != (escrow.recovery is not None):
         raise PolicyRefused("recovery", "a recovery is missing, or is asked for where the escrow needs none")
     if raw is None:
         return None, DEFAULT
     psbt = psbt_strict(raw)
     own = _only_input(psbt, transfer, "recovery")
-    _says(own, transfer.payout)
+    _require_witness_utxo(own, transfer.payout)
     _known_output(own, escrow)
     if any(key_type(key) == fields.IN_TAP_LEAF_SCRIPT for key in own):
         raise PolicyRefused("key-path", "the recovery has a leaf to be spent by")
@@ -234,7 +243,7 @@ def _recovery(raw: bytes | None, transfer: ApprovedListing, draft: Draft, escrow
 def judge_escrow(
     drafts: EscrowDrafts, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner, terms: EscrowTerms
 ) -> tuple[list[Judgement], ApprovedEscrow | None]:
-    """Judges sale, transfer and recovery; returns them approved, too, if they are."""
+    """Judges sale, transfer and recovery. Also returns the approved escrow, None if a rule is broken."""
     approved: ApprovedEscrow | None = None
     try:
         approved = check_escrow(drafts, intent, facts, owner, terms)
@@ -257,7 +266,7 @@ def judge_escrow(
         try:
             inputs, outputs = sides(psbt_strict(raw), 0, form, owner)
         except PolicyRefused:
-            inputs, outputs = (), ()  # the finding says so
+            inputs, outputs = (), ()  # `finding` has the reason
         paid = approved.payout.value if approved is not None and form == "sale" else None
         asked = least if form == "sale" else None
         found.append(Judgement(form, approved is not None, (finding,), inputs, outputs, paid, asked))

@@ -1,13 +1,19 @@
-"""Checks of a venue's listing PSBT: one small function a rule, each refusal with its rule's tag.
+"""Checks of a venue's listing PSBT, one small function a rule, and of the PSBT that takes a listing back.
 
-No venue's form is known or asked for. Only the signature's cover counts: our input with its value, script and sequence,
-version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's index, with ALL|ANYONECANPAY all
-outputs. The signature cannot be used without paying that output. Other inputs and outputs are other people's money, and
-anyone may add to them or change them later. At worst the item is lost, for no less than its least price.
+Each refusal has its rule's tag. The form of a venue's PSBT does not matter, only what the signature covers: our input
+with its value, script and sequence, version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's
+index, with ALL|ANYONECANPAY all outputs. The signature cannot be used without paying that output. Other inputs and
+outputs are other people's money, and anyone may add to them or change them later. At worst the item is lost, for no
+less than its minimum price.
 
 The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
-missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. Two listings that one payment
-would satisfy are caught by `outputs_unique` (wallet/signer/payouts.py).
+missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. `outputs_unique`
+(wallet/signer/ledger.py) catches two listings that one payment would satisfy.
+
+A delist PSBT must return all that its one input holds to the same script. The signature covers everything (DEFAULT), so
+the transaction cannot be extended, cut, or given a fee above zero: at worst the sats lie in another output of the same
+script, which no listing was signed for. So no source except the PSBT is needed: a false value or script makes the
+signature invalid (BIP-341), and a listing can be taken back while all sources are down.
 """
 
 from __future__ import annotations
@@ -23,6 +29,10 @@ from wallet.protocol import Finding, Form, Judgement, PolicyRefused, Side
 from wallet.psbt import fields
 from wallet.psbt.common import (
     MOST_BLOCKS_BEHIND,
+    ApprovedListing,
+    ListingIntent,
+    OutpointFacts,
+    Owner,
     claimed,
     input_unsigned,
     key_path,
@@ -31,14 +41,12 @@ from wallet.psbt.common import (
     tx_form,
 )
 from wallet.psbt.decode import Map, Psbt
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import own_script, script_of
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
-from wallet.psbt.transaction import Outpoint, TxOutput, compact
+from wallet.psbt.transaction import DEFAULT, LISTING, SECURE_LISTING, Outpoint, TxOutput, compact
 
 
 class Draft(Struct, frozen=True):
-    """A venue's PSBT and everything that it is compared with. `index` is of the one input that spends the item."""
+    """A venue's PSBT and everything that it is compared with. `index` is the input that spends the item."""
 
     psbt: Psbt
     index: int
@@ -70,14 +78,15 @@ def check_listing(
 
 
 def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
-    """Returns the index of the one input that spends the intent's output; no other may be marked as ours."""
+    """Returns the index of the one input that spends the intent's output. Refuses others that spend our coins."""
     inputs = psbt.transaction.inputs
     found = [at for at, item in enumerate(inputs) if item.outpoint == intent.outpoint]
     if len(found) != 1:
         raise PolicyRefused(
             "inputs-reserved", f"{len(found)} inputs instead of one spend the output that is to be listed"
         )
-    # Other inputs are not covered, so nothing is lost if they lie; but a venue that adds ours wants more than an item.
+    # The signature does not cover other inputs, so a false claim costs nothing. But a venue that adds one of our coins
+    # wants more than the item.
     for at, item in enumerate(psbt.inputs):
         if at != found[0] and _is_ours(item, inputs[at].outpoint, owner):
             raise PolicyRefused("inputs-reserved", "another input is ours")
@@ -85,7 +94,7 @@ def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
 
 
 def _is_ours(item: Map, outpoint: Outpoint, owner: Owner) -> bool:
-    """Tells whether another input is marked as ours. Refuses one whose marks contradict its outpoint."""
+    """Tells whether another input claims to spend our coin. Refuses a claim that contradicts its outpoint."""
     try:
         return any(output.script in owner.scripts for output in claimed(item, outpoint))
     except PolicyRefused as refused:
@@ -102,7 +111,7 @@ def list_min(draft: Draft) -> int:
 
 
 def dest_allow(draft: Draft) -> bytes:
-    """Returns the payout's script. Refuses one off mainnet, or where this user may not be paid."""
+    """Returns the payout's script. Refuses an address off mainnet, or where this user may not be paid."""
     try:
         address = parse(draft.intent.payout_address)
     except AddressError as error:
@@ -135,15 +144,15 @@ def amount_proof(draft: Draft) -> TxOutput:
     said = claimed(draft.own, facts.outpoint)
     if not said or any(output != spent for output in said):
         raise PolicyRefused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
-    # A segwit v0 signature covers our amount only, and a signer lied to about it twice can be made to burn coins as
-    # fees: the whole former transaction cannot lie.
+    # A segwit v0 signature covers our amount only. Two requests with different false amounts could get two signatures
+    # that together burn coins as fees, so the former transaction is required: its txid proves the amount.
     if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in draft.own:
         raise PolicyRefused("amount-proof", "the transaction that made the output is missing")
     return spent
 
 
 def inputs_cardinal(draft: Draft) -> int:
-    """Returns the chain's tip. The listed output must hold only the inscription, by an index that is not behind."""
+    """Returns the chain's tip. The output must hold only the inscription, according to a current index."""
     facts = inputs_confirmed(draft)
     if facts.tip_height is None or facts.index_height is None:
         raise PolicyRefused("inputs-cardinal", "it is not known how far the index is behind")
@@ -157,15 +166,15 @@ def inputs_cardinal(draft: Draft) -> int:
 
 
 def _single_pair(draft: Draft) -> None:
-    """Refuses SINGLE without an output at our index: it would cover none (segwit v0), and the item would be free."""
+    """Refuses SINGLE without an output at our index: its signature would cover no output, and give the item away."""
     if draft.sighash == LISTING and draft.index >= len(draft.psbt.transaction.outputs):
         raise PolicyRefused("single-pair", "there is no output at the index that SINGLE covers")
 
 
 def payout_of(draft: Draft) -> TxOutput:
-    """Returns the payout: the output that SINGLE covers, or the only one of all covered outputs that pays us.
+    """Returns the payout: the output that SINGLE covers, or with ALL the only output that pays us.
 
-    A second one could satisfy another of our signatures.
+    A second output to us could satisfy another of our signatures.
     """
     _single_pair(draft)
     outputs, script = draft.psbt.transaction.outputs, dest_allow(draft)
@@ -187,7 +196,7 @@ def _payout(draft: Draft) -> None:
 
 
 def _sighash_allowed(draft: Draft) -> None:
-    """Refuses a sighash other than a listing's, also a PSBT that names none and so asks for another (BIP-174)."""
+    """Refuses a sighash other than the draft's. A PSBT that names none asks for ALL or DEFAULT (BIP-174)."""
     if named_sighash(draft.own) != draft.sighash:
         raise PolicyRefused("sighash-allowed", f"the input does not ask for sighash {draft.sighash:#x}")
 
@@ -196,8 +205,8 @@ def _tx_form(draft: Draft) -> None:
     tx_form(draft.psbt.transaction, inputs_cardinal(draft), index=draft.index)
 
 
-# The rules in their order, after the PSBT was read and our input found. A rule that needs another's result raises that
-# one's tag.
+# The rules in their order, after the PSBT is read and our input found. A rule that needs the result of an earlier one
+# raises the earlier rule's tag.
 RULES: dict[str, Callable[[Draft], object]] = {
     "list-min": list_min,
     "dest-allow": dest_allow,
@@ -214,7 +223,7 @@ RULES: dict[str, Callable[[Draft], object]] = {
 }
 
 SIGHASHES: dict[Form, int] = {"plain": LISTING, "secure": SECURE_LISTING, "sale": LISTING}
-# The first of these that does not hold ends the judgement: without it there is nothing for the others to check.
+# The first of these rules to fail ends the judgement, because the others then have nothing to check.
 _READING = ("psbt-size", "psbt-strict", "inputs-reserved")
 _WITNESS_VERSIONS = {0x00: 0, 0x51: 1}
 
@@ -222,7 +231,7 @@ _WITNESS_VERSIONS = {0x00: 0, 0x51: 1}
 def judge_listing(
     raw: bytes, form: Form, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner
 ) -> tuple[Judgement, TxOutput | None]:
-    """Judges the PSBT `raw` by every rule of `check_listing`; returns the payout, too, if there is just one."""
+    """Judges `raw` by every rule of `check_listing`. Also returns the payout, None if `outputs-known` fails."""
     psbt: Psbt | None = None
     try:
         psbt = psbt_strict(raw)
@@ -244,7 +253,7 @@ def judge_listing(
 
 
 def _read_until(refused: PolicyRefused) -> list[Finding]:
-    """Returns the findings of the reading rules: one did not hold, those after it wait for it."""
+    """Returns the findings of the reading rules: one has failed, and later ones are not judged."""
     findings, tag = [], refused.tag if refused.tag in _READING else _READING[-1]
     for name in _READING:
         if name == tag:
@@ -269,12 +278,12 @@ def _waiting(name: str, refused: PolicyRefused) -> Finding:
 
 
 def sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tuple[Side, ...], tuple[Side, ...]]:
-    """Returns inputs and outputs. With an `index` those that a signature would cover are marked."""
+    """Returns inputs and outputs; with an `index`, those that its signature would cover are marked."""
     transaction, is_all = psbt.transaction, form in ("transfer", "recovery")
     inputs = []
     for at, source in enumerate(transaction.inputs):
         is_covered = index is not None and (is_all or at == index)
-        inputs.append(_side(_told(psbt, at), owner, is_covered=is_covered, outpoint=str(source.outpoint)))
+        inputs.append(_side(_claimed_output(psbt, at), owner, is_covered=is_covered, outpoint=str(source.outpoint)))
     outputs = [
         _side(output, owner, is_covered=index is not None and (is_all or form == "secure" or at == index))
         for at, output in enumerate(transaction.outputs)
@@ -282,8 +291,8 @@ def sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tupl
     return tuple(inputs), tuple(outputs)
 
 
-def _told(psbt: Psbt, at: int) -> TxOutput | None:
-    """Returns the output that input `at` spends by the draft's word; None when it names none, or lies."""
+def _claimed_output(psbt: Psbt, at: int) -> TxOutput | None:
+    """Returns the output that input `at` claims to spend; None without a claim, or with a contradictory one."""
     try:
         said = claimed(psbt.inputs[at], psbt.transaction.inputs[at].outpoint)
     except PolicyRefused:
@@ -304,3 +313,28 @@ def _address(script: bytes) -> str:
     if version is None or len(script) not in (22, 34) or script[1] != len(script) - 2:
         return ""
     return address.encode("bc", version, script[2:])
+
+
+def check_delist(raw: bytes, outpoint: Outpoint, owner: Owner) -> ApprovedListing:
+    """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises PolicyRefused.
+
+    `owner` is a taproot key. The tag is of the first rule that it breaks.
+    """
+    psbt = psbt_strict(raw)
+    inputs, outputs = psbt.transaction.inputs, psbt.transaction.outputs
+    if len(inputs) != 1 or inputs[0].outpoint != outpoint:
+        raise PolicyRefused("inputs-reserved", "the one input is not the output that is listed")
+    own, script = psbt.inputs[0], own_script(owner.kind, owner.public_key)
+    said = claimed(own, outpoint)
+    if not said or any(output != said[0] for output in said) or said[0].script != script:
+        raise PolicyRefused("amount-proof", "the PSBT does not say that our key holds what is listed")
+    if len(outputs) != 1 or outputs[0].script != script:
+        raise PolicyRefused("outputs-known", "it does not all go back to where it is")
+    if outputs[0].value != said[0].value:
+        raise PolicyRefused("payout", f"{outputs[0].value} sats come back instead of {said[0].value}")
+    if named_sighash(own) not in (None, DEFAULT):
+        raise PolicyRefused("sighash-allowed", "the input asks for another sighash than DEFAULT")
+    tx_form(psbt.transaction, tip=0)
+    input_unsigned(own)
+    key_path(own, owner)
+    return ApprovedListing(psbt, 0, DEFAULT, (said[0],), owner, outputs[0])

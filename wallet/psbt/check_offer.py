@@ -13,10 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from core.fields import MAX_SATS
 from wallet.protocol import PolicyRefused
 from wallet.psbt.common import (
     MOST_BLOCKS_BEHIND,
+    OutpointFacts,
+    Owner,
     claimed,
     input_unsigned,
     key_path,
@@ -25,15 +29,42 @@ from wallet.psbt.common import (
     tx_form,
 )
 from wallet.psbt.decode import Map, Psbt
-from wallet.psbt.listing import OutpointFacts, Owner
-from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, own_script, read_leaf
-from wallet.psbt.sighash import ALL
-from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
+from wallet.psbt.transaction import ALL, Outpoint, Transaction, TxOutput, WireError
+from wallet.terms import CoSigners
 
-# Such a transaction cannot be pinned. It pays no fee: it is only broadcast together with one that pays for both.
+
+class OfferIntent(Struct, frozen=True):
+    """A bid as recorded before the venue is asked: the price in sats, and the coins that may pay it.
+
+    The goods go to `receive_script`. `internal_keys` (x-only) are the user's keys; any of them may own the escrow.
+    """
+
+    price_sats: int | None
+    expires_ms: int
+    coins: frozenset[Outpoint]
+    receive_script: bytes
+    internal_keys: frozenset[bytes]
+    co_signers: CoSigners
+
+
+class ApprovedOffer(Struct, frozen=True):
+    """A PSBT that passed every check, with everything needed to sign it. Made by `check_offer` only.
+
+    `spent` are the outputs its inputs spend, all of them `owner`'s. Escrow and change are in sats.
+    """
+
+    psbt: Psbt
+    spent: tuple[TxOutput, ...]
+    owner: Owner
+    escrow: TxOutput
+    change_sats: int
+
+
+# A version 3 transaction cannot be pinned (BIP-431). It pays no fee, and is only broadcast together with one that pays
+# for both.
 VERSIONS = frozenset({3})
-# A venue counts a bid's life in hours, from when it drafts it.
+# A venue sets a bid's lifetime in whole hours, counted from its draft.
 EXPIRY_GRID_MS = 3_600_000
 _OP_RETURN = b"\x6a"
 
@@ -80,7 +111,7 @@ def _leaf(script: bytes) -> OfferLeaf:
 
 
 def _leaf_terms(leaf: OfferLeaf, intent: OfferIntent, price: int) -> None:
-    """Refuses a leaf of other terms than ours: what the co-signers are asked to pay for is written there alone."""
+    """Refuses a leaf whose terms are not the intent's. The co-signers know the terms from the leaf alone."""
     if leaf.price_sats != price:
         raise PolicyRefused("leaf-terms", f"the leaf is for {leaf.price_sats} sats instead of {price}")
     if leaf.receive_script != intent.receive_script:
@@ -90,12 +121,12 @@ def _leaf_terms(leaf: OfferLeaf, intent: OfferIntent, price: int) -> None:
     if leaf.buyer not in intent.internal_keys:
         raise PolicyRefused("leaf-terms", "the leaf's buyer is not us")
     if leaf.co_signers != intent.co_signers:
-        told = ",".join(key.hex() for key in leaf.co_signers)
-        raise PolicyRefused("leaf-keys", f"the leaf's co-signers are not the pinned ones, but {told}")
+        found = ",".join(key.hex() for key in leaf.co_signers)
+        raise PolicyRefused("leaf-keys", f"the leaf's co-signers are not the pinned ones, but {found}")
 
 
 def _inputs_reserved(psbt: Psbt, intent: OfferIntent) -> list[Outpoint]:
-    """Returns the coins spent: some of those reserved for this offer, each once."""
+    """Returns the spent coins, which must be among the offer's coins, each once."""
     outpoints = [item.outpoint for item in psbt.transaction.inputs]
     if not outpoints:
         raise PolicyRefused("inputs-reserved", "nothing is spent")
@@ -121,8 +152,8 @@ def _inputs_confirmed(outpoints: Sequence[Outpoint], facts: Facts) -> list[Outpo
 def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     """Returns the output an input spends; facts, our own key and the PSBT must agree on it.
 
-    A segwit v0 signature covers its own input's amount alone. Facts have the others from the bytes of the transactions
-    (wallet/facts_client.py), and a venue that lies gets a refusal.
+    A segwit v0 signature covers its own input's amount alone. The facts have all amounts from the bytes of the former
+    transactions (wallet/signer/reading.py), so a venue's false amount is refused.
     """
     if facts.value_sats is None or facts.script is None:
         raise PolicyRefused("amount-proof", "the value or the script of a coin is not known")
@@ -136,7 +167,7 @@ def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
 
 
 def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
-    """Returns the chain's tip. No coin may hold an inscription or a rune, by an index that is not behind."""
+    """Returns the chain's lowest known tip. No coin may hold an inscription or rune, by a current index."""
     tips = []
     for facts in known:
         if facts.tip_height is None or facts.index_height is None:
@@ -152,39 +183,39 @@ def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
 
 
 def _escrow_script(internal: bytes, leaf: bytes) -> bytes:
-    """Returns the script of the output whose key is ours, with this leaf only."""
+    """Returns the output script of our internal key with this leaf only."""
     return output_script(leaf, bytes([TAPSCRIPT]) + internal)
 
 
 def _announcement(internal: bytes, leaf: bytes) -> TxOutput:
-    """Returns the output with the internal key and the merkle root, by which our key finds the escrow again."""
+    """Returns the OP_RETURN output with internal key and merkle root, which recovery by our key needs."""
     return TxOutput(0, _OP_RETURN + bytes([len(internal + leaf)]) + internal + leaf)
 
 
 def _outputs(outputs: Sequence[TxOutput], escrow: TxOutput, announcement: TxOutput, owner: Owner) -> int:
-    """Returns the change in sats, which may be missing. In any order the outputs must be these and no others."""
+    """Returns the change in sats, 0 if there is none. Refuses outputs other than these and one change, in any order."""
     escrowed = [output.value for output in outputs if output.script == escrow.script]
-    told = [output for output in outputs if output.script[:1] == _OP_RETURN]
+    announced = [output for output in outputs if output.script[:1] == _OP_RETURN]
     change = [output.value for output in outputs if output.script in owner.destinations]
-    if len(escrowed) + len(told) + len(change) != len(outputs) or len(change) > 1:
+    if len(escrowed) + len(announced) + len(change) != len(outputs) or len(change) > 1:
         raise PolicyRefused(
             "outputs-known", "an output is neither the leaf's escrow, nor its announcement, nor our one change"
         )
     if escrowed != [escrow.value]:
         raise PolicyRefused("escrow", f"the escrow gets {escrowed} sats for a price of {escrow.value}")
-    if told != [announcement]:
-        raise PolicyRefused("escrow", "it is not told, or told wrong, how our key takes the escrow back")
+    if announced != [announcement]:
+        raise PolicyRefused("escrow", "it is not announced, or announced wrong, how our key takes the escrow back")
     return sum(change)
 
 
 def _sighash_allowed(item: Map) -> None:
-    """Refuses every sighash but ALL, which a PSBT that names none also asks for (BIP-174)."""
+    """Refuses every sighash except ALL, which is the default of a PSBT that names none (BIP-174)."""
     if named_sighash(item) not in (None, ALL):
         raise PolicyRefused("sighash-allowed", "an input asks for another sighash than ALL")
 
 
 def _no_fee(transaction: Transaction, spent: Sequence[TxOutput]) -> None:
-    """Refuses a fee. What does not come back as change would be one, so change is never too little."""
+    """Refuses a fee. Sats missing from the change would be a fee, so too little change is refused, too."""
     fee = sum(output.value for output in spent) - sum(output.value for output in transaction.outputs)
     if fee:
         raise PolicyRefused("fee-abs", f"{fee} sats for the network, where none are due")

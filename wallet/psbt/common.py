@@ -1,23 +1,97 @@
-"""Checks that are the same for every PSBT that is signed, whatever it is for."""
+"""The shapes that checks of PSBTs share, and the checks that are the same for every PSBT that is signed."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from msgspec import Struct
+
 from wallet.protocol import PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.decode import Map, Psbt, decode, encode, key_type
-from wallet.psbt.listing import Owner
-from wallet.psbt.rules import LOCKTIME_IS_A_TIME
-from wallet.psbt.script import redeem_script
+from wallet.psbt.fields import LOCKTIME_IS_A_TIME
+from wallet.psbt.script import OwnKind, redeem_script
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, compact, decode_network, decode_output
+
+PPM = 1_000_000
+# The maximum postage in sats that may go to the buyer with the item: the most that `ord` puts on an output.
+MOST_POSTAGE = 20_000
+
+
+class Owner(Struct, frozen=True):
+    """The owner of the inputs to sign. `public_key` (33 bytes) is their key, of this kind; for P2TR the internal key.
+
+    `scripts` are all scripts of this user's keys, `destinations` the scripts where the user may be paid.
+    """
+
+    kind: OwnKind
+    public_key: bytes
+    scripts: frozenset[bytes]
+    destinations: frozenset[bytes]
+
+
+class ListingIntent(Struct, frozen=True):
+    """A listing as recorded before the venue is asked. Prices in sats; `payout_address` is any mainnet address.
+
+    `seller_fee_ppm` is the share of the price that the venue may keep, in millionths, as the operator set it.
+    """
+
+    inscription_id: str
+    outpoint: Outpoint
+    price_sats: int | None
+    min_price_sats: int | None
+    payout_address: str
+    seller_fee_ppm: int = 0
+
+    def least_payout(self, price_sats: int, postage_sats: int) -> int:
+        """Returns the minimum sats for the seller; a fee with a fraction of a sat is rounded down.
+
+        `postage_sats` is the value of the listed output. It may go to the buyer with the item, unless it is more than
+        MOST_POSTAGE. Example: price 250,000, no fee: 250,000 for an item on 546 sats, 275,000 on 25,000.
+        """
+        fee = price_sats * self.seller_fee_ppm // PPM
+        return price_sats - fee + (postage_sats if postage_sats > MOST_POSTAGE else 0)
+
+
+class OutpointFacts(Struct, frozen=True):
+    """Facts of an output, from a source independent of the venue; None is unknown.
+
+    `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index. `is_spent_in_block` is
+    true only if a block has the spend, because one in the mempool may be replaced. `item_offset` is the position in the
+    output, from 0, of the sat with its only inscription. `height` is of the block that has the output.
+    """
+
+    outpoint: Outpoint
+    value_sats: int | None
+    script: bytes | None
+    is_unspent: bool | None
+    is_confirmed: bool | None
+    inscriptions: tuple[str, ...] | None
+    runes: tuple[str, ...] | None
+    tip_height: int | None
+    index_height: int | None
+    is_spent_in_block: bool = False
+    item_offset: int | None = None
+    height: int | None = None
+
+
+class ApprovedListing(Struct, frozen=True):
+    """A PSBT that passed every check, with everything needed to sign it. `payout` is the output that pays for it."""
+
+    psbt: Psbt
+    index: int
+    sighash: int
+    spent: tuple[TxOutput | None, ...]
+    owner: Owner
+    payout: TxOutput
+
 
 MAX_BYTES = 32 * 1024
 MOST_BLOCKS_BEHIND = 1
 
-# Nodes relay these. Others could only delay a transaction, or keep it out of every block.
+# Versions that nodes relay. Any other could keep a transaction out of every block.
 VERSIONS = frozenset({1, 2, 3})
-# Opt in to replacement, opt out of it, or neither but with a locktime. Anything lower may delay the spend (BIP-68).
+# Replaceable; final except for a locktime; final. A lower sequence may delay the spend (BIP-68).
 SEQUENCES = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
 
 # Fields of an input that is signed already, and fields that allow a spend without our key path.
@@ -35,7 +109,7 @@ _SCRIPT_PATH = frozenset({fields.IN_WITNESS_SCRIPT, fields.IN_TAP_LEAF_SCRIPT, f
 
 
 def psbt_strict(raw: bytes) -> Psbt:
-    """Returns the PSBT: version 0, of a bounded size, and written back to the same bytes."""
+    """Reads a PSBT of version 0 and at most MAX_BYTES. Raises PolicyRefused for other or non-canonical bytes."""
     if len(raw) > MAX_BYTES:
         raise PolicyRefused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
     try:
@@ -50,7 +124,7 @@ def psbt_strict(raw: bytes) -> Psbt:
 
 
 def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
-    """Returns the spent output as the PSBT describes it, in each of the two fields that may do so."""
+    """Returns the spent output as each of the PSBT's two UTXO fields describes it; empty without them."""
     said = []
     former = item.get(compact(fields.IN_NON_WITNESS_UTXO))
     if former is not None:
@@ -64,9 +138,9 @@ def claimed(item: Map, outpoint: Outpoint) -> list[TxOutput]:
     return said
 
 
-@lru_cache(maxsize=1)  # several rules ask about the same one
+@lru_cache(maxsize=1)  # several rules read the same transaction
 def _former(raw: bytes) -> tuple[bytes, Transaction]:
-    """Reads a former transaction; returns its id, too."""
+    """Reads a former transaction; returns its txid and the transaction."""
     transaction = decode_network(raw)
     return transaction.txid(), transaction
 
@@ -85,9 +159,9 @@ def tx_form(
     versions: frozenset[int] = VERSIONS,
     sequences: frozenset[int] = SEQUENCES,
 ) -> None:
-    """Refuses a wait for a future block or time, and whatever nodes do not relay.
+    """Refuses a locktime in the future, a sequence that may delay, and versions that nodes do not relay.
 
-    With `index` the signature covers only that input's sequence, and others' are not looked at.
+    With `index`, only that input's sequence is checked, because the signature covers no other.
     """
     if transaction.version not in versions:
         raise PolicyRefused("tx-form", f"transaction version {transaction.version}")
@@ -99,13 +173,13 @@ def tx_form(
 
 
 def input_unsigned(own: Map) -> None:
-    """Refuses our input when it has a signature, or when another way of signing it has begun."""
+    """Refuses our input if it has a signature or is final, or if MuSig2 signing has begun."""
     if {key_type(key) for key in own} & _SIGNATURES:
         raise PolicyRefused("input-signed", "our input has a signature already")
 
 
 def key_path(own: Map, owner: Owner) -> None:
-    """Refuses our input when it can be spent without our key."""
+    """Refuses a script path for our input, and an internal key or redeem script that is not ours."""
     if {key_type(key) for key in own} & _SCRIPT_PATH:
         raise PolicyRefused("key-path", "our input has a script to be spent by")
     internal = own.get(compact(fields.IN_TAP_INTERNAL_KEY))

@@ -1,33 +1,40 @@
 """PSBTs (BIP-174, and BIP-370's version 2) as bytes: read strictly, written back byte for byte.
 
-Strict: fields in another than their only spelling, duplicates, leftovers and anything that its BIP forbids are errors.
-Unknown and proprietary fields are kept, so that an encoded PSBT equals the decoded one; `without_unknown` drops them.
+Strict: duplicates, leftovers, a second spelling of a field and anything that its BIP forbids are errors. Unknown and
+proprietary fields are kept, so that an encoded PSBT equals the decoded one; `without_unknown` drops them.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wallet.psbt import fields
-from wallet.psbt.rules import Rule
-from wallet.psbt.transaction import Reader, Transaction, WireError, compact, decode_unsigned, sized
-from wallet.psbt.v2 import transaction_of_v2
+from wallet.psbt.fields import Rule
+from wallet.psbt.transaction import (
+    Outpoint,
+    Reader,
+    Transaction,
+    TxInput,
+    TxOutput,
+    WireError,
+    compact,
+    decode_unsigned,
+    sized,
+)
 
 MAGIC = b"psbt\xff"
 
-# Whole keys to values, in the order in which they came.
+# Values by whole key (type and further bytes), in the PSBT's order.
 Map = Mapping[bytes, bytes]
 
 
 class Psbt(Struct, frozen=True):
-    """A PSBT. `transaction` is the one to be signed; its script_sigs are empty. One map of fields for each input and
-    output.
-    """
+    """A PSBT. `transaction` is unsigned: its script_sigs are empty. Each input and output has a map of fields."""
 
     version: int
     transaction: Transaction
@@ -37,7 +44,7 @@ class Psbt(Struct, frozen=True):
 
 
 def decode(raw: bytes) -> Psbt:
-    """Reads a PSBT. Raises WireError for anything that is not a PSBT in every respect."""
+    """Reads a PSBT. Raises WireError for bytes that are not a valid PSBT."""
     reader = Reader(raw)
     if reader.take(len(MAGIC)) != MAGIC:
         raise WireError("it does not begin as a PSBT")
@@ -51,7 +58,7 @@ def decode(raw: bytes) -> Psbt:
         counts = _count(top, fields.GLOBAL_INPUT_COUNT), _count(top, fields.GLOBAL_OUTPUT_COUNT)
     else:
         raise WireError(f"PSBT version {version} is not known")
-    # A false count ends at the first missing map: no memory is reserved beforehand.
+    # A false count fails at the first missing map, because no memory is reserved beforehand.
     inputs = tuple(_map(reader, "input", fields.INPUT) for _ in range(counts[0]))
     outputs = tuple(_map(reader, "output", fields.OUTPUT) for _ in range(counts[1]))
     reader.end()
@@ -71,7 +78,7 @@ def decode_base64(text: str) -> Psbt:
 
 
 def from_base64(text: str) -> bytes:
-    """Decodes base64 in its only spelling, which Python does not insist on. Raises WireError."""
+    """Decodes canonical base64; Python alone accepts other spellings. Raises WireError."""
     try:
         raw = binascii.a2b_base64(text)
     except ValueError:
@@ -82,7 +89,7 @@ def from_base64(text: str) -> bytes:
 
 
 def encode(psbt: Psbt) -> bytes:
-    """Encodes the PSBT. A version 0 transaction is written anew, so one that reads otherwise cannot pass unseen."""
+    """Encodes the PSBT. A version 0 transaction is encoded anew, so that `psbt_strict` sees if it was misread."""
     top = dict(psbt.fields)
     if psbt.version == 0:
         top[_key(fields.GLOBAL_UNSIGNED_TX)] = psbt.transaction.encode()
@@ -158,3 +165,48 @@ def _only(item: Map, where: str, foreign: frozenset[int]) -> None:
     for key in item:
         if key_type(key) in foreign:
             raise WireError(f"a field of type {key_type(key)} in the {where} map is of the other PSBT version")
+
+
+_NO_SEQUENCE = b"\xff\xff\xff\xff"
+
+
+def transaction_of_v2(top: Map, inputs: Sequence[Map], outputs: Sequence[Map]) -> Transaction:
+    """Builds the transaction. Raises WireError when a field is missing or the inputs need different locktimes."""
+    version = _needed(top, fields.GLOBAL_TX_VERSION)
+    return Transaction(
+        int.from_bytes(version, "little"),
+        tuple(_input(item) for item in inputs),
+        tuple(_output(item) for item in outputs),
+        _locktime(top, inputs),
+    )
+
+
+def _input(item: Map) -> TxInput:
+    vout = int.from_bytes(_needed(item, fields.IN_OUTPUT_INDEX), "little")
+    sequence = item.get(compact(fields.IN_SEQUENCE), _NO_SEQUENCE)
+    return TxInput(Outpoint(_needed(item, fields.IN_PREVIOUS_TXID), vout), b"", int.from_bytes(sequence, "little"))
+
+
+def _output(item: Map) -> TxOutput:
+    return TxOutput(int.from_bytes(_needed(item, fields.OUT_AMOUNT), "little"), _needed(item, fields.OUT_SCRIPT))
+
+
+def _locktime(top: Map, inputs: Sequence[Map]) -> int:
+    """Returns the latest locktime that an input needs: a height if all such inputs have one, else a time."""
+    heights = [item.get(compact(fields.IN_HEIGHT_LOCKTIME)) for item in inputs]
+    times = [item.get(compact(fields.IN_TIME_LOCKTIME)) for item in inputs]
+    waiting = [(height, time) for height, time in zip(heights, times, strict=True) if height or time]
+    if not waiting:
+        return int.from_bytes(top.get(compact(fields.GLOBAL_FALLBACK_LOCKTIME), b""), "little")
+    for unit in range(2):
+        wanted = [pair[unit] for pair in waiting]
+        if None not in wanted:
+            return max(int.from_bytes(value or b"", "little") for value in wanted)
+    raise WireError("one input waits for a height, another for a time")
+
+
+def _needed(item: Map, kind: int) -> bytes:
+    value = item.get(compact(kind))
+    if value is None:
+        raise WireError(f"a version 2 PSBT without the field of type {kind}")
+    return value

@@ -1,17 +1,16 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
-A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
-lines are about control states, the addresses of users' keys, and signatures that were undone: none left the signer,
-because they could not be stored. An older log may have lines about forms of drafts (`learnt_sha256`), which decide
-nothing any more. Each line has the SHA-256 of the line before it, so that changing or taking out one breaks
-every later one.
+A line has the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
+lines record control states, the addresses of users' keys, and undone signatures, which could not be stored and so never
+left the signer. An older log may have lines about forms of drafts (`learnt_sha256`), which no longer matter. Each line
+has the SHA-256 of the line before it, so that a change or removal of one line breaks every later one.
 
-Room for the next lines is taken on the disk beforehand, past the log's end, so that cancels and brakes have their
-lines when the disk is full.
+Space for the next lines is reserved past the log's end, so that cancels and brakes can still be logged, and so signed,
+when the disk is full.
 
-The keystore is written before the line about a user's keys, and the addresses are shown last. So a crash leaves a
-keystore that is newer than the log by keys that no one has seen. One that lacks keys which the log has is an older
-copy: it would give the next user the number, and so the keys, of one whom it lacks. Play keys have no lines.
+The keystore is written first, then the line about a user's keys, and only then the addresses are returned. So after a
+crash the keystore may have keys that the log lacks and that were never shown. A keystore that lacks keys of the log is
+an older copy: it would give a new user the number, and so the keys, of a user that it lacks. Play keys have no lines.
 """
 
 from __future__ import annotations
@@ -30,15 +29,14 @@ from typing import Any
 
 from core.errors import BidkeeperError
 from core.files import is_full, keep_room, sync_directory
-from wallet.keystore.keys import Keystore
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import Keystore, KeystoreError
 from wallet.protocol import UserKeys
 
 log = logging.getLogger(__name__)
 
 FIRST = "0" * 64
 UNDONE = "undone"
-# This much to twice as much space is reserved past the log's end, for about 9,000 lines of cancels.
+# 1 to 2 times this much is reserved past the log's end: room for at least about 9,000 lines of cancels.
 ROOM_BYTES = 4 << 20
 _BLOCK = 1 << 16
 
@@ -48,12 +46,12 @@ class AuditError(BidkeeperError):
 
 
 class AuditLog:
-    """The log, open for appending. Its lock keeps a second signer off the whole directory."""
+    """The log, open for appending. Its lock keeps a second signer out of the whole directory."""
 
     def __init__(self, path: Path, free_reserve: Callable[[], bool] = lambda: False) -> None:
         """Opens the log. Raises AuditError when another process holds it or its last line cannot be read.
 
-        `free_reserve` makes room on a full disk, and tells whether it has.
+        `free_reserve` frees space on a full disk, and returns whether it did.
         """
         self._path = path
         self._free_reserve = free_reserve
@@ -67,9 +65,9 @@ class AuditLog:
                 raise AuditError(f"another signer is running: {path} is locked") from None
             self._drop_torn_line(path)
             self._number, self._head = self._last()
-            self._signed: tuple[int, int, str] | None = None  # time, number and intent of the last line that has one
-            self._undone: tuple[int, int, str] | None = None  # of a line that must be taken back before anything else
-            self._one_at_a_time = threading.Lock()  # unlocking writes in a thread of its own
+            self._signed: tuple[int, int, str] | None = None  # time, number and intent of the last line with an intent
+            self._undone: tuple[int, int, str] | None = None  # of a line that must be undone before the next line
+            self._one_at_a_time = threading.Lock()  # unlocking writes in another thread
         except BaseException:
             os.close(self._file)
             raise
@@ -87,9 +85,9 @@ class AuditLog:
         os.close(self._file)
 
     def keep_room(self) -> str:
-        """Takes room for the next lines, in steps, so that a start asks for no more than is taken already.
+        """Reserves space for the next lines, in fixed steps, so that a restart needs no more space.
 
-        Returns "", or why it could not.
+        Returns "", or the reason why it failed.
         """
         end = os.fstat(self._file).st_size
         room_to = (end // ROOM_BYTES + 2) * ROOM_BYTES
@@ -110,23 +108,23 @@ class AuditLog:
                     yield entry
 
     def append(self, time_ms: int, entry: dict[str, Any]) -> None:
-        """Writes one line and returns when it is on disk. Raises OSError; then nothing may be signed."""
+        """Writes one line and returns once it is on disk. If it raises OSError, nothing may be signed."""
         with self._one_at_a_time:
-            self._take_back()
+            self._write_undone()
             self._write(time_ms, entry)
             if "intent" in entry:
                 self._signed = time_ms, self._number, entry["intent"]
 
     def undo(self, since: int) -> None:
-        """Takes back what was signed after line `since`: its transaction failed. Where that cannot be written now, it
-        is before the next line.
+        """Marks the signature after line `since` as undone, because its transaction failed. A mark that cannot be
+        written now is written before the next line.
         """
         with self._one_at_a_time, contextlib.suppress(OSError):
             if self._signed is not None and self._signed[1] > since:
                 self._undone = self._signed
-                self._take_back()
+                self._write_undone()
 
-    def _take_back(self) -> None:
+    def _write_undone(self) -> None:
         if self._undone is not None:
             time_ms, line, intent = self._undone
             self._write(time_ms, {"operation": UNDONE, "line": line, "intent": intent})
@@ -152,11 +150,11 @@ class AuditLog:
             os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, size)
-            self._room_to = size  # the file's reserved space ends with it
+            self._room_to = size  # truncating released the reserved space
             raise
 
     def _drop_torn_line(self, path: Path) -> None:
-        """Cuts off a line that a crash left unfinished: its signature was never handed out."""
+        """Truncates a line that a crash left unfinished: its signature never left the signer."""
         size = os.fstat(self._file).st_size
         end = size
         while end > 0:
@@ -183,7 +181,7 @@ class AuditLog:
 def verify_chain(path: Path) -> int:
     """Reads the whole log and returns its number of lines. Raises AuditError at the first wrong line.
 
-    A tail that was cut off whole cannot be seen from the log alone: compare the number with a copy kept elsewhere.
+    Missing lines at the end cannot be detected from the log alone: compare the number with a copy kept elsewhere.
     """
     previous, count = FIRST, 0
     with path.open("rb") as lines:
@@ -221,9 +219,9 @@ def line_of(user_number: int, user: str, keys: UserKeys) -> Line:
 
 
 def require_noted(audit_log: Path, opened: Keystore) -> list[Line]:
-    """Returns the lines that the log still lacks, in order of the users' numbers.
+    """Returns the lines that the log lacks, in order of the users' numbers.
 
-    Raises KeystoreError if the keystore is not the log's, or an older copy of it.
+    Raises KeystoreError if the keystore does not belong to the log, or is an older copy.
     """
     noted = _noted(audit_log)
     _require_numbers(noted, opened.users)
@@ -233,20 +231,20 @@ def require_noted(audit_log: Path, opened: Keystore) -> list[Line]:
         said = noted.get(number, [])
         if not said:
             missing.append(line)
-        elif not _says(said[-1], line):
+        elif not _matches(said[-1], line):
             imported = opened.imported_of(user)
             is_newer = all(line[name] == said[-1][name] or name in imported for name in _ADDRESSES)
-            if not is_newer or any(_says(each, line) for each in said):
+            if not is_newer or any(_matches(each, line) for each in said):
                 raise KeystoreError(
                     f"keystore.json has other keys for the user of line {said[-1]['number']} of audit.jsonl: put the"
                     " newest keystore.json back, or import that user's keys again"
                 )
-            missing.append(line)  # an import whose line was never written
+            missing.append(line)  # a crash came between an import and its line
     return missing
 
 
 def require_numbers(audit_log: Path, users: Sequence[str]) -> None:
-    """Raises KeystoreError when one of these users has a number that the log says is another's."""
+    """Raises KeystoreError if the log has one of these users' numbers for another user."""
     _require_numbers({number: lines for number, lines in _noted(audit_log).items() if number < len(users)}, users)
 
 
@@ -255,7 +253,7 @@ def _noted(audit_log: Path) -> dict[int, list[Line]]:
     found = defaultdict(list)
     with audit_log.open("rb") as lines:
         for line in lines:
-            # Lines of other operations hold texts that anyone may choose: the name alone proves nothing.
+            # Lines of other operations may contain this text, because clients choose parts of them.
             if b'"user_number"' in line and (entry := json.loads(line)).get("operation") == _OPERATION:
                 found[entry["user_number"]].append(entry)
     return found
@@ -271,5 +269,5 @@ def _require_numbers(noted: dict[int, list[Line]], users: Sequence[str]) -> None
                 )
 
 
-def _says(noted: Line, line: Line) -> bool:
+def _matches(noted: Line, line: Line) -> bool:
     return line.items() <= noted.items()

@@ -1,6 +1,6 @@
 """The conditions of every signature: keys at hand, a live grant, and no rule against it.
 
-It also holds what all kinds of signing share: the signer's file, its audit log, its clock and its ceilings.
+It also has the parts that all kinds of signing share: ledger, audit log, clocks and ceilings.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _KINDS: dict[str, CancelKind] = {
 
 
 class Authority:
-    """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
-    milliseconds. `is_short`: the disk has no room for more bids. `steady_ms` is a monotonic clock in milliseconds.
+    """The gate before every signature. `keystore` None means locked, with `locked_reason`; `clock` returns Unix
+    milliseconds, `steady_ms` a monotonic clock's. `is_short` returns whether the disk is too full for more bids.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Authority:
         self.locked_reason = locked_reason
         self.has_halt_file = has_halt_file
         self.is_short = is_short
-        # A signer without keys signs nothing, so it need not read the whole log.
+        # A locked signer signs nothing, so it does not read the whole log.
         logged = audit.entries(frozenset(_KINDS), clock() - HOUR_MS) if keystore is not None else ()
         self.recent = SignaturesToCancel(logged, clock(), steady_ms)
 
@@ -71,8 +71,8 @@ class Authority:
         return self.keystore
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """Returns the keys of a user (normalised sign-in address), made if missing. Raises PolicyRefused or
-        PeerRefused.
+        """Returns the keys of a user (normalised sign-in address), made if missing. Raises PolicyRefused,
+        or PeerRefused while locked.
         """
         keystore = self.unlocked()
         if user not in keystore.users:
@@ -80,7 +80,7 @@ class Authority:
         return keystore.secrets_of(user)
 
     def live(self, asked: UnderGrant[Any], operation: Operation) -> HeldGrant:
-        """Returns the grant that allows `operation`. Raises PolicyRefused, or PeerRefused if keys are missing."""
+        """Returns the grant that allows `operation`. Raises PolicyRefused, or PeerRefused while locked."""
         keystore = self.unlocked()
         held = policy.grant_live(self.ledger.grant_of(asked.task), asked.token, asked.secret, self.clock())
         policy.op_allowed(held, operation)
@@ -90,14 +90,14 @@ class Authority:
         return held
 
     def within_ceilings(self, grant: Grant, price: int, now_ms: int) -> None:
-        """Refuses a bid that takes the signed, unexpired sats of the task, its user or all above their ceiling."""
+        """Refuses a bid if the signed, unexpired sats of the task, user or all users would exceed their ceiling."""
         found, most = self.ledger.signed.unexpired(grant.task, grant.user, now_ms), self.ceilings
         policy.outstanding_task(grant.outstanding_task_sats, found["task"].sats, price)
         policy.outstanding_user(policy.most_outstanding(grant.outstanding_sats, most), found["user"].sats, price)
         policy.outstanding_host(most.outstanding_host, found["host"].sats, price)
 
     def rooms(self, task: int, user: str, task_sats: int, user_sats: int) -> tuple[SignedRoom, ...]:
-        """Returns how far each ceiling is used that a bid under a grant of these sums would meet."""
+        """Returns the use of each ceiling on a bid, for a grant with these sums."""
         now_ms, most = self.clock(), self.ceilings
         found = self.ledger.signed.unexpired(task, user, now_ms)
         expiries = self.ledger.signed.expiries(task, user, now_ms)
@@ -115,7 +115,7 @@ class Authority:
         )
 
     def rates(self, grant: Grant, now_ms: int, bid_sats: int = 0) -> None:
-        """Refuses a bid or listing (0 sats) that exceeds the rates for a minute or an hour."""
+        """Refuses a bid, or a listing (0 sats), that exceeds the rates of a minute or an hour."""
         late, most = self.ledger.signed.of_late(grant.task, grant.user, now_ms), self.ceilings
         policy.velocity_count("the task", most.task, late["task"])
         policy.velocity_count("the user", most.user, late["user"])
@@ -126,7 +126,7 @@ class Authority:
             policy.velocity_sats("the installation", most.sats_hour_host, late["host"], bid_sats)
 
     def may_cancel(self, task: int) -> None:
-        """Refuses a challenge or the end of a listing that exceeds the rates of its task or of the installation."""
+        """Refuses a challenge or delist that exceeds the rates of its task or of the installation."""
         self._within("challenges", task, self.ceilings.challenges_a_minute, self.ceilings.challenges)
 
     def may_sign_in(self, task: int) -> None:
@@ -144,7 +144,7 @@ class Authority:
         policy.velocity_count("the installation", rate, self.recent.of_all(kind), kind)
 
     def require_room(self) -> None:
-        """Refuses what needs room on a disk that is short of it."""
+        """Refuses if the disk is short of room, or if that is unknown."""
         try:
             is_short = self.is_short()
         except OSError:
@@ -152,14 +152,14 @@ class Authority:
         policy.disk_room(is_short)
 
     def may_loosen(self, now_ms: int) -> None:
-        """Refuses one more change of a control state to a looser one beyond the installation's rate."""
+        """Refuses to loosen a control state beyond the installation's rate."""
         loosened = self.ledger.loosened(now_ms)
         policy.velocity_count("the installation", self.ceilings.loosened, loosened, "loosened control states")
 
     def _may_add(self, user: str, known: int) -> None:
-        """Takes a place for a new user; refuses if all are taken by users who still need their keys."""
+        """Takes a place for a new user; refuses if users who still need their keys have all places."""
         now, most = self.clock(), self.ceilings.users
-        # Counted only where it matters: the keystore's list of users never gets shorter, since places in it are keys.
+        # Counted only from the ceiling on: the keystore's list never gets shorter, because a place in it is a key.
         policy.users_max(most, known if known < most else self.ledger.users_in_need(now))
         self.ledger.note_user(user, now)
 
@@ -172,10 +172,10 @@ class Authority:
 
 
 class SignaturesToCancel:
-    """The signatures of the last hour that cancelling needs: challenges and ends of listings, sign-ins, brakes.
+    """The last hour's signatures for cancelling: challenges, delists, sign-ins and brakes.
 
-    Counted in memory, so that none waits for room on the disk, and at start from lines of the audit log (`logged`).
-    Time goes by `steady_ms`: no change of the clock refuses a cancel, or allows one more.
+    Counted in memory, so that none needs space on the disk, and at start from lines of the audit log (`logged`). Times
+    are `steady_ms`, so that a change of the wall clock neither refuses a cancel nor allows one more.
     """
 
     def __init__(self, logged: Iterable[Entry], now_ms: int, steady_ms: Callable[[], int]) -> None:
@@ -187,11 +187,11 @@ class SignaturesToCancel:
             self._made[_KINDS[entry["operation"]]].append((steady_ms() - age_ms, whose))
 
     def count(self, kind: CancelKind, whose: int | str) -> None:
-        """Counts one of this task or, for a brake, of this user."""
+        """Counts a signature of this task or, for a brake, of this user."""
         self._made[kind].append((self._steady_ms(), whose))
 
     def of(self, kind: CancelKind, whose: int | str) -> int:
-        """Returns the number of the last minute of this task or user."""
+        """Returns the number of this task's or user's signatures in the last minute."""
         return self._last_minute(kind).count(whose)
 
     def of_all(self, kind: CancelKind) -> RecentSignatures:

@@ -1,6 +1,7 @@
-"""Signatures on bids: on messages, and on offers, which are bids that PSBTs pay for.
+"""Signatures on bids, and on venues' texts: challenges and sign-ins.
 
-For an offer, the facts of the coins are our own. Offers count like any other bid.
+A bid is a message, or an offer, which PSBTs pay for. The facts of an offer's coins are our own. Offers count like any
+other bid.
 """
 
 from __future__ import annotations
@@ -11,27 +12,32 @@ import json
 from collections.abc import Mapping
 
 from wallet import policy
-from wallet.keystore.keys import UserSecrets
+from wallet.address import sign_in_address
+from wallet.keystore.keys import UserSecrets, address_of, signed_by
 from wallet.policy import HeldGrant
 from wallet.protocol import (
     BidMessage,
+    Grant,
     OfferToSign,
     PolicyRefused,
     RequestError,
+    Signature,
     SignBid,
+    SignBrake,
+    SignChallenge,
     SignedBid,
     SignedOffer,
+    SigningKey,
     SignOffer,
+    SignSignIn,
 )
-from wallet.psbt.check_offer import check_offer
+from wallet.psbt.check_offer import ApprovedOffer, OfferIntent, check_offer
+from wallet.psbt.common import OutpointFacts, Owner
 from wallet.psbt.decode import from_base64
-from wallet.psbt.listing import OutpointFacts, Owner
-from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Authority, Entry
-from wallet.signer.challenges import signed_by
 from wallet.signer.ledger import BidSignature
 from wallet.terms import SETTING, CoSigners
 
@@ -72,7 +78,7 @@ class BidSigner:
             signature=signed_by(secrets, "payment", message),
         )
         store.put_bid(signed)
-        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        # Logged just before the commit, so that a crash may leave a line without its signature, but never the reverse.
         authority.audit.append(now, _bid_entry(signed, bid))
         return signed
 
@@ -96,7 +102,7 @@ Facts = Mapping[str, OutpointFacts]
 
 
 class OfferSigner:
-    """Signs offers. `facts` are by coin (`txid:vout`), from a source independent of the venue; without them it
+    """Signs offers. `facts` are by coin (`txid:vout`), from a source independent of the venue; without facts it
     refuses.
     """
 
@@ -104,9 +110,9 @@ class OfferSigner:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: SignOffer) -> tuple[str, ...]:
-        """Returns the coins that `sign_offer` needs facts of, none when the offer was signed before.
+        """Returns the coins that `sign_offer` needs facts of, none if the offer was signed before.
 
-        Raises as `sign_offer` does: nothing is looked up without the right to bid.
+        Raises as `sign_offer`, so that nothing is looked up without the right to bid.
         """
         held, offer = self._asked(request)
         return () if self._known(held, offer) else offer.coins
@@ -158,13 +164,13 @@ class OfferSigner:
             signature=json.dumps([base64.b64encode(sign_offer(approved, secrets.payment)).decode()]),
         )
         store.put_bid(signed)
-        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        # Logged just before the commit, so that a crash may leave a line without its signature, but never the reverse.
         authority.audit.append(now, _offer_entry(signed, offer, approved))
         return signed
 
 
 def _owner(secrets: UserSecrets) -> Owner:
-    """Makes the owner: the payment address pays, and gets the change."""
+    """Returns the owner: the payment address pays, and receives the change."""
     payment, vault = (key.get_public_key().sec() for key in (secrets.payment, secrets.vault))
     script = own_script("p2wpkh", payment)
     return Owner("p2wpkh", payment, frozenset({script, own_script("p2tr", vault)}), frozenset({script}))
@@ -178,7 +184,7 @@ def _co_signers(authority: Authority, venue: str) -> CoSigners:
 
 
 def _approved(offer: OfferToSign, co_signers: CoSigners, facts: Facts, secrets: UserSecrets) -> ApprovedOffer:
-    """Approves the one PSBT that pays for an offer: a second would escrow the price twice."""
+    """Approves the one PSBT that pays for an offer. A second PSBT would escrow the price twice."""
     if len(offer.psbts) != 1:
         raise PolicyRefused("op-allowed", f"{len(offer.psbts)} PSBTs to pay for one offer")
     try:
@@ -199,7 +205,7 @@ def _approved(offer: OfferToSign, co_signers: CoSigners, facts: Facts, secrets: 
 
 
 def _message(held: HeldGrant, offer: OfferToSign) -> str:
-    """Returns everything that an offer is signed with, as JSON, which cannot be a bid's text."""
+    """Returns all terms of an offer as JSON, which cannot pass as a bid's text."""
     trait = list(offer.trait) if offer.trait else None
     drafts = hashlib.sha256("\n".join(offer.psbts).encode()).hexdigest()
     fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts, offer.leaf]
@@ -226,3 +232,59 @@ def _offer_entry(signed: BidSignature, offer: OfferToSign, approved: ApprovedOff
         "change": approved.change_sats,
         "unsigned_txid": transaction.txid()[::-1].hex(),
     }
+
+
+class ChallengeSigner:
+    """Signs challenges and sign-ins under the right to cancel, because a cancel needs a session.
+
+    Nothing is stored in the ledger, so that a cancel needs no space there: the audit log has reserved space.
+    """
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def sign_challenge(self, asked: SignChallenge) -> Signature:
+        grant = self._authority.live(asked, "cancel").grant
+        policy.key_allowed(grant, asked.key)
+        policy.challenge_template(asked.challenge)
+        self._authority.may_cancel(grant.task)
+        self._authority.recent.count("challenges", grant.task)
+        return self._logged(grant.user, asked.key, asked.challenge, _under(grant, "challenge"))
+
+    def sign_brake(self, asked: SignBrake) -> Signature:
+        """Signs a challenge with the payment key of a user who has keys, without a grant.
+
+        A challenge can only cancel, and any caller could get a grant to cancel.
+        """
+        user, authority = sign_in_address(asked.user), self._authority
+        keystore = authority.unlocked()
+        policy.market(asked.venue, play=keystore.is_play)
+        if user not in keystore.users:
+            raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
+        policy.challenge_template(asked.challenge)
+        authority.may_brake(user)
+        authority.recent.count("brakes", user)
+        return self._logged(user, "payment", asked.challenge, {"operation": "brake", "venue": asked.venue})
+
+    def sign_sign_in(self, asked: SignSignIn) -> Signature:
+        """Signs a sign-in with the payment or the vault key, because a venue's session belongs to both addresses."""
+        authority = self._authority
+        grant = authority.live(asked, "cancel").grant
+        policy.sign_in_template(grant, asked.text, address_of(authority.unlocked().secrets_of(grant.user), asked.key))
+        authority.may_sign_in(grant.task)
+        authority.recent.count("sign-ins", grant.task)
+        return self._logged(grant.user, asked.key, asked.text, _under(grant, "sign-in"))
+
+    def _logged(self, user: str, key: SigningKey, message: str, entry: Entry) -> Signature:
+        """Signs the text, and logs it before the signature leaves."""
+        authority = self._authority
+        secrets = authority.unlocked().secrets_of(user)
+        signature = signed_by(secrets, key, message)
+        digest = hashlib.sha256(message.encode()).hexdigest()
+        about = {"user": user, "address": address_of(secrets, key), "message_sha256": digest}
+        authority.audit.append(authority.clock(), entry | about)
+        return Signature(signature)
+
+
+def _under(grant: Grant, operation: str) -> Entry:
+    return {"operation": operation, "task": grant.task, "token": grant.token}

@@ -1,4 +1,4 @@
-"""Grants and control states: given, revoked, set. All but giving works while the signer is locked."""
+"""Grants, control states, and the use of the ceilings. Revoking grants and setting states work while locked."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from wallet.protocol import (
     OPERATIONS,
     STATES,
     AskControls,
+    AskRooms,
+    AskRoomsUnder,
     ControlState,
     EndAllRights,
     EndRights,
@@ -27,6 +29,7 @@ from wallet.protocol import (
     PolicyRefused,
     RequestError,
     RevokePlace,
+    Rooms,
     Secret,
     SetControl,
     SignerControls,
@@ -36,11 +39,11 @@ from wallet.signer.authority import Authority, Entry
 log = logging.getLogger(__name__)
 
 _SECRET_BYTES = 32
-_TASK = re.compile(r"[1-9][0-9]{0,18}")  # its id, in its only spelling
+_TASK = re.compile(r"[1-9][0-9]{0,18}")  # a task's id, without leading zeros
 
 
 class Grants:
-    """The manager's requests. `rng_bytes` makes the secrets."""
+    """Answers the manager's requests. `rng_bytes` makes the secrets."""
 
     def __init__(self, authority: Authority, rng_bytes: Callable[[int], bytes]) -> None:
         self._authority = authority
@@ -75,8 +78,8 @@ class Grants:
     def end_all_rights(self, asked: EndAllRights) -> Higher:
         """Withdraws the grants of many tasks.
 
-        Answers which tasks had a higher token, and which one: their grants may stand. A token far above all others ends
-        the task's grant, too, but is not remembered: one task whose row is wrong must not hold up all others.
+        Returns the tasks that had a higher token, with it: their grants may still be live. A token far above the
+        highest ends the task's grant, too, but is not remembered, so that one wrong row does not stop the others.
         """
         with self._ledger.transaction():
             seen = [(task, self._ledger.highest_token(task)) for task, _ in asked.tokens]
@@ -90,15 +93,15 @@ class Grants:
         return Higher(tuple(had for had, (_, token) in zip(seen, asked.tokens, strict=True) if had[1] > token))
 
     def _see_token(self, task: int, token: int) -> None:
-        """Remembers a token of the task, which ends every lower one for ever. Refuses one far above all others."""
+        """Remembers a token of the task, so that lower ones are never accepted. Refuses one far above the highest."""
         policy.token_jump(self._ledger.highest_token(task), token, self._authority.ceilings)
         self._ledger.see_token(task, token)
 
     def control(self, asked: SetControl) -> None:
-        """Sets one state. A state that is set already is neither written nor logged again.
+        """Sets one state. No-op if the state is set already.
 
-        Each change is a line in the audit log, so those to a looser state are limited. Tightening never waits, and
-        needs no room in the signer's file: then the log alone has the state until there is room, also at a start.
+        Each change is a line in the audit log, so changes to a looser state are rate-limited. Tightening is not, and
+        needs no space in the ledger: without space, the log alone has the state, also after a restart.
         """
         control = ControlState(asked.scope, _subject(asked), asked.state)
         former = self._ledger.control_of(control.scope, control.subject)
@@ -111,7 +114,7 @@ class Grants:
         log.info("%s %s: %s, was %s", control.scope, control.subject, control.state, former)
 
     def _tighten(self, control: ControlState, entry: Entry) -> None:
-        """Sets a stricter state, which is in force though neither file nor log can take it. Raises OSError then."""
+        """Sets a stricter state, in force even if ledger and log cannot store it. Raises OSError if the log fails."""
         audit = self._authority.audit
         last_line = audit.number
         try:
@@ -130,7 +133,7 @@ class Grants:
         try:
             self._change(control, entry, loosened_ms=now)
         except (sqlite3.Error, OSError):
-            if authority.audit.number > last_line:  # a start takes the log's last state
+            if authority.audit.number > last_line:  # because a restart would use the log's last state
                 authority.audit.append(now, entry | {"former": entry["state"], "state": entry["former"]})
             raise
 
@@ -139,7 +142,7 @@ class Grants:
             if loosened_ms is not None:
                 self._ledger.count_loosened(loosened_ms)
             self._ledger.put_control(control)
-            # Last before the commit, as for a bid: no looser state holds that the log does not have.
+            # Logged just before the commit, as for a bid, so that the log has every looser state that is in force.
             self._authority.audit.append(self._authority.clock(), entry)
         self._ledger.unstored.pop((control.scope, control.subject), None)
 
@@ -177,3 +180,20 @@ def _checked(grant: Grant) -> Grant:
         receive=sign_in_address(grant.receive),
         operations=tuple(operation for operation in OPERATIONS if operation in grant.operations),
     )
+
+
+class RoomKeeper:
+    """Returns the use of ceilings. The signer counts signatures, and does not know which bids are open."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def rooms(self, asked: AskRooms) -> Rooms:
+        """Answers for a grant, even while it may not place."""
+        grant = self._authority.live(asked, "cancel").grant
+        return Rooms(self._authority.rooms(grant.task, grant.user, grant.outstanding_task_sats, grant.outstanding_sats))
+
+    def rooms_under(self, asked: AskRoomsUnder) -> Rooms:
+        """Answers for a hypothetical grant: sums only, which need no key. `task` 0 has no signatures."""
+        user = sign_in_address(asked.user)
+        return Rooms(self._authority.rooms(asked.task, user, asked.outstanding_task_sats, asked.outstanding_sats))

@@ -1,17 +1,24 @@
 """The signer's own database: grants, each task's highest token, control states, and all signatures.
 
-Apart from the service's database on purpose: control over that one widens no limit here. SQLite in WAL with
+It is not the service's database, so that control of that one widens no limit here. SQLite in WAL with
 `synchronous=FULL`, so every answer survives a power cut.
 
-Sums go by the signer's clock and include signatures later than now: a clock that is set back makes more count, never
+Sums go by the signer's clock and include signatures from the future, so that a clock set back makes more count, never
 less.
+
+The payouts of all signed listings are kept so that no payment satisfies the signatures of two outputs. A signature with
+ALL|ANYONECANPAY covers all outputs and one input. Two of them over equal outputs fit into one transaction: it spends
+both items and pays once. So does a secure one with a plain signature whose output is among those outputs. Only one
+output that pays us is ever covered (`outputs-known`), so two signatures can share a payment when, and only when, script
+and value of their payouts are equal and one of them covers all outputs. Two plain ones cannot, because each covers
+the output at its own input's index.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,16 +26,77 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, astuple, fields
 
+from core.fields import MAX_SATS
 from wallet.policy import HeldGrant, RecentSignatures, UnexpiredBids
-from wallet.protocol import ControlState, Grant, Scope, State
-from wallet.signer import payouts
+from wallet.protocol import ControlState, Grant, PolicyRefused, Scope, State
+from wallet.psbt.common import OutpointFacts
+from wallet.psbt.transaction import SECURE_LISTING, TxOutput
 from wallet.signer.audit import AuditLog
-from wallet.signer.payouts import PayoutStore
 from wallet.terms import DAY_MS
+
+PAYOUTS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS payouts (
+    script TEXT NOT NULL,
+    sats INTEGER NOT NULL,
+    outpoint TEXT NOT NULL,
+    sighash INTEGER NOT NULL,
+    item TEXT NOT NULL,
+    PRIMARY KEY (script, sats, outpoint, sighash)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS payouts_outpoint ON payouts (outpoint);
+"""
+
+
+class PayoutStore:
+    """The table of payouts; each stays until its output is spent. Writes belong inside the ledger's transaction.
+
+    The payout buys `outpoint`; `item` is the output that was listed: the same, or the escrow's source. The payout of an
+    escrow that is never created stays for ever, because the facts do not show which transaction spent the item, and so
+    cannot exclude that it was the transfer.
+    """
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def rivals(self, outpoint: str, payout: TxOutput, sighash: int) -> list[str]:
+        """Returns the other outputs (`txid:vout`) that a payment for a signature with `sighash` would buy as well."""
+        if payout.value > MAX_SATS:
+            return []  # never signed, and too large for SQLite
+        query = "SELECT DISTINCT outpoint FROM payouts WHERE script = ? AND sats = ? AND outpoint != ?"
+        if sighash != SECURE_LISTING:
+            query += f" AND sighash = {SECURE_LISTING}"
+        found = self._database.execute(query + " ORDER BY outpoint", (payout.script.hex(), payout.value, outpoint))
+        return [row[0] for row in found]
+
+    def put(self, outpoint: str, payout: TxOutput, sighash: int, item: str) -> None:
+        """Remembers a signature's payout."""
+        row = (payout.script.hex(), payout.value, outpoint, sighash, item)
+        self._database.execute("INSERT OR IGNORE INTO payouts VALUES (?, ?, ?, ?, ?)", row)
+
+    def delete(self, outpoint: str) -> None:
+        """Deletes the payouts of a spent output, because its signatures are worthless."""
+        self._database.execute("DELETE FROM payouts WHERE outpoint = ?", (outpoint,))
+
+
+def is_gone(facts: OutpointFacts | None) -> bool:
+    """Tells whether the output is spent in a block. An unconfirmed spend may be replaced by another."""
+    return facts is not None and facts.is_unspent is False and facts.is_spent_in_block
+
+
+def outputs_unique(payout: TxOutput, rivals: Iterable[str], facts: Mapping[str, OutpointFacts]) -> None:
+    """Refuses a payout that would also satisfy the signature of another output that may still be spent."""
+    left = [outpoint for outpoint in rivals if not is_gone(facts.get(outpoint))]
+    if left:
+        raise PolicyRefused(
+            "outputs-unique",
+            f"a listing of {left[0]} was signed for {payout.value} sats, too, and one payment could buy both:"
+            " ask a price that is one tick higher or lower",
+        )
+
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
-MOST_EXPIRIES = 200  # of a task, a user or all; an allowance that more expiries must free gets no date
+MOST_EXPIRIES = 200  # of a task, a user or all; later expiries are not reported
 SAME_EXPIRY_MS = 5_000
 SIGNED_SCHEMA = """
 CREATE TABLE IF NOT EXISTS signatures (
@@ -72,7 +140,7 @@ _ABOUT = {"task": "task = :task", "user": "user = :user", "host": "1"}
 class BidSignature(Struct, frozen=True):
     """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex.
 
-    For a bid that PSBTs pay for, `message` has all its fields, and `signature` is a JSON list of the PSBTs.
+    For an offer, `message` has all its terms, and `signature` is a JSON list of the signed PSBTs.
     """
 
     intent: str
@@ -109,7 +177,7 @@ def recent(database: sqlite3.Connection, table: str, now_ms: int) -> RecentSigna
 
 
 def _added_up(rows: list[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Adds up prices in the order of their expiry. Those within some seconds are one step, at the last of them."""
+    """Adds up prices in order of expiry. Expiries within SAME_EXPIRY_MS are one step, at the last of them."""
     steps: dict[int, tuple[int, int]] = {}
     first_ms = sats = 0
     for expires_ms, price in rows:
@@ -151,7 +219,7 @@ class SignedStore:
         }
 
     def expiries(self, task: int, user: str, now_ms: int) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Returns the next expiries of the same bids, and the sats that have expired by each."""
+        """Returns the next expiries of the bids of `unexpired`, and the sum of sats that has expired by each."""
         values = {"task": task, "user": user, "now": now_ms, "most": MOST_EXPIRIES}
         query = (
             "SELECT expires_ms, price FROM signatures WHERE expires_ms > :now AND {} ORDER BY expires_ms LIMIT :most"
@@ -216,7 +284,7 @@ CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms,
 
 
 class WithdrawalSignature(Struct, frozen=True):
-    """One signed withdrawal. `request_hash` is SHA-256 (hex) of the whole request; one of the two forms is empty."""
+    """One signed withdrawal. `request_hash` is SHA-256 (hex) of the request; one of the two signed forms is empty."""
 
     intent: str
     user: str
@@ -251,7 +319,7 @@ class WithdrawalStore:
     def of_a_day(self, user: str, *, from_bidding: bool, now_ms: int) -> tuple[int, int]:
         """Returns the number of withdrawals signed for `user` in the last day, and their sats with fees.
 
-        Either those out of the bidding wallet, or those out of payment address and vault.
+        Counts either those from the bidding wallet, or those from payment address and vault.
         """
         query = (
             "SELECT count(*), coalesce(sum(sent_sats + fee_sats), 0) FROM withdrawals"
@@ -301,12 +369,12 @@ SELECT count(*) FROM (
 
 
 class Ledger:
-    """The open file; `signed`, `payouts` and `withdrawals` are its signatures. Writes belong inside `transaction()`.
+    """The open database; its signatures are `signed`, `payouts`, `withdrawals`. Writes belong inside `transaction()`.
 
-    `audit` is the log in which each signature has its line before it is committed here. One process at a time (see the
+    Each signature has its line in the log `audit` before it is committed here. Only one process may open it (see the
     lock in wallet/signer/audit.py).
 
-    `unstored` are control states that are in force, though the file had no room for them: the log has them.
+    `unstored` are control states that are in force, but in the log only, because the disk had no space.
     """
 
     def __init__(self, path: Path) -> None:
@@ -316,7 +384,7 @@ class Ledger:
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
-        self._database.executescript(_SCHEMA + SIGNED_SCHEMA + payouts.SCHEMA + WITHDRAWALS_SCHEMA)
+        self._database.executescript(_SCHEMA + SIGNED_SCHEMA + PAYOUTS_SCHEMA + WITHDRAWALS_SCHEMA)
         self.signed = SignedStore(self._database)
         self.payouts = PayoutStore(self._database)
         self.withdrawals = WithdrawalStore(self._database)
@@ -326,7 +394,7 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Holds the write lock from its start; all or nothing. If it fails, the log will say that its signature is
+        """Holds the write lock from the start and commits all or nothing. On a failure the log marks the signature as
         undone.
         """
         before = self.audit.number if self.audit else 0
@@ -360,7 +428,7 @@ class Ledger:
         if row is None:
             return None
         terms: dict[str, Any] = json.loads(row[0])
-        # Older grants have no limit for the task alone: the user's is their only one.
+        # Older grants have no limit for the task alone: the user's limit applies.
         terms.setdefault("outstanding_task_sats", terms["outstanding_sats"])
         return HeldGrant(
             grant=Grant(**(terms | {"operations": tuple(terms["operations"])})),
@@ -389,14 +457,14 @@ class Ledger:
         )
 
     def users_in_need(self, now_ms: int) -> int:
-        """Counts the users who got keys in the week before `now_ms`, or have signed a bid that has not expired for a
-        week, or a listing whose output may still be spent.
+        """Counts the users who need their keys: made in the week before `now_ms`, or with a bid that expires after its
+        start, or with a listing whose output may still be spent.
         """
         found = self._database.execute(_USERS_IN_NEED, {"since": now_ms - _USER_KEPT_MS}).fetchone()
         return int(found[0])
 
     def note_user(self, user: str, now_ms: int) -> None:
-        """Notes that this user gets keys, and deletes notes that are too old to count."""
+        """Records that this user gets keys, and deletes records that are too old to count."""
         self._database.execute("DELETE FROM new_users WHERE created_ms <= ?", (now_ms - _USER_KEPT_MS,))
         self._database.execute("INSERT OR REPLACE INTO new_users VALUES (?, ?)", (user, now_ms))
 
@@ -436,7 +504,7 @@ class Ledger:
             )
 
     def store_unstored(self) -> None:
-        """Stores the control states for which there was no room. Raises sqlite3.Error."""
+        """Stores the control states that the disk had no space for. Raises sqlite3.Error."""
         if self.unstored:
             with self.transaction():
                 for (scope, subject), state in self.unstored.items():

@@ -1,6 +1,10 @@
-"""Signatures on listings and on their return, and the terms under which a listing is judged.
+"""Signatures on listings and on their return, the terms under which a listing is judged, and judgements alone.
 
 The facts are our own. If one of the PSBTs that are to be signed is wrong, none is signed.
+
+A judgement is all that the signer's rules find in a venue's drafts, without a signature. It needs no grant, because it
+permits nothing: an operator reads drafts before any task runs, and a user before starting one. Rules that depend on a
+grant or on the pace of signatures are not judged.
 """
 
 from __future__ import annotations
@@ -11,13 +15,19 @@ from collections.abc import Callable, Iterable, Mapping
 
 from embit.ec import PrivateKey
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wallet import policy
-from wallet.address import p2tr
+from wallet.address import p2tr, sign_in_address
 from wallet.keystore.keys import UserSecrets
 from wallet.policy import HeldGrant
 from wallet.protocol import (
     AskLowestListing,
+    Finding,
+    Form,
+    JudgeListing,
+    Judgement,
+    Judgements,
     ListingToSign,
     LowestPrice,
     PolicyRefused,
@@ -26,28 +36,22 @@ from wallet.protocol import (
     SignedPsbt,
     SignListing,
 )
-from wallet.psbt.check_escrow import EscrowDrafts, check_escrow
-from wallet.psbt.check_listing import check_listing
-from wallet.psbt.common import psbt_strict
+from wallet.psbt.check_escrow import EscrowDrafts, check_escrow, judge_escrow
+from wallet.psbt.check_listing import SIGHASHES, check_delist, check_listing, judge_listing
+from wallet.psbt.common import ApprovedListing, ListingIntent, OutpointFacts, Owner, psbt_strict
 from wallet.psbt.decode import from_base64
-from wallet.psbt.delist import check_delist
-from wallet.psbt.escrow import escrow_of
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.script import own_script
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
-from wallet.psbt.sign import sign_listing
-from wallet.psbt.sign_escrow import sign_escrow
-from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
+from wallet.psbt.script import escrow_of, own_script
+from wallet.psbt.sign import sign_escrow, sign_listing
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, Outpoint, Transaction, TxOutput, WireError
 from wallet.signer.authority import Authority, Entry
-from wallet.signer.ledger import ListingSignature
-from wallet.signer.payouts import PayoutStore, is_gone, outputs_unique
+from wallet.signer.ledger import ListingSignature, PayoutStore, is_gone, outputs_unique
 from wallet.terms import Ceilings, all_terms
 
 
 def intent_of(
     listing: ListingToSign, venue: str, min_price_sats: int, secrets: UserSecrets, ceilings: Ceilings
 ) -> ListingIntent:
-    """Returns the decision to list. `min_price_sats` is the task's; the installation's own holds as well."""
+    """Returns the listing's intent. `min_price_sats` is the task's; the installation's minimum holds as well."""
     return ListingIntent(
         inscription_id=listing.inscription_id,
         outpoint=Outpoint.parse(listing.outpoint),
@@ -59,7 +63,7 @@ def intent_of(
 
 
 def owner_of(secrets: UserSecrets) -> Owner:
-    """Returns the vault's key as owner; the user is paid at the payment address, or at the vault."""
+    """Returns the owner: the vault's key. The user may be paid at the payment address or the vault."""
     vault, payment = secrets.vault.get_public_key().sec(), secrets.payment.get_public_key().sec()
     scripts = frozenset({own_script("p2tr", vault), own_script("p2wpkh", payment)})
     return Owner("p2tr", vault, scripts, scripts)
@@ -72,13 +76,13 @@ def escrow_addresses(secrets: UserSecrets, ceilings: Ceilings) -> dict[str, str]
 
 
 def drafts_to_sign(listing: ListingToSign, venue: str, ceilings: Ceilings) -> list[tuple[str, int]]:
-    """Returns the PSBTs that promise a payout, each with its sighash; secure ones only where the operator says."""
+    """Returns the PSBTs that promise a payout, each with its sighash; secure ones only if the operator enabled them."""
     drafts = [(psbt, SECURE_LISTING if at else LISTING) for at, psbt in enumerate(listing.drafts)]
     return drafts if venue in ceilings.secure_listings else drafts[:1]
 
 
 def rivals_of(drafts: list[tuple[str, int]], outpoint: str, secrets: UserSecrets, payouts: PayoutStore) -> list[str]:
-    """Returns the other outputs that were listed for the payout of one of these drafts. Raises PolicyRefused."""
+    """Returns the other outputs that were listed for the same payout as one of these drafts. Raises PolicyRefused."""
     script = own_script("p2wpkh", secrets.payment.get_public_key().sec())
     found = set()
     for psbt, sighash in drafts:
@@ -97,7 +101,7 @@ def raw_psbt(psbt: str) -> bytes:
 
 
 class Promise(Struct, frozen=True):
-    """The promise of a signature: the payer of the payout gets what `outpoint` holds."""
+    """The promise of a signature: a payment of the payout buys the contents of `outpoint`."""
 
     outpoint: str
     payout: TxOutput
@@ -170,23 +174,23 @@ def _texts(psbts: Iterable[bytes]) -> tuple[str, ...]:
     return tuple(base64.b64encode(psbt).decode() for psbt in psbts)
 
 
-# At most this many outputs are looked up in addition to the listed one; spent ones are deleted, and the next try reads
-# others.
+# At most this many rivals are looked up in addition to the listed output. Spent ones are deleted, so that the next try
+# looks up others.
 MOST_RIVALS = 3
 
 
 class ListingSigner:
     """Signs listings. `facts` describe the listed output, and others that were listed for the same payout
-    (`outputs-unique`), from a source independent of the venue; without them it refuses.
+    (`outputs-unique`), from a source independent of the venue; without facts it refuses.
     """
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def outpoints_to_look_up(self, request: SignListing) -> tuple[str, ...]:
-        """Returns the outputs that `sign_listing` needs facts of; none when the listing was signed before.
+        """Returns the outputs that `sign_listing` needs facts of, none if the listing was signed before.
 
-        Raises as `sign_listing` does: nothing is looked up without the right to list.
+        Raises as `sign_listing`, so that nothing is looked up without the right to list.
         """
         held, listing = self._asked(request)
         if self._known(held, listing):
@@ -199,9 +203,9 @@ class ListingSigner:
     def sign_listing(self, request: SignListing, facts: Mapping[str, OutpointFacts]) -> SignedListing:
         ledger = self._authority.ledger
         if gone := [outpoint for outpoint, each in facts.items() if is_gone(each)]:
-            with ledger.transaction():  # of its own: a refusal leaves it done, and the next try asks about others
+            with ledger.transaction():  # separate, so that a refusal does not undo it and the next try looks up others
                 for outpoint in gone:
-                    ledger.payouts.forget(outpoint)
+                    ledger.payouts.delete(outpoint)
         with ledger.transaction():
             held, listing = self._asked(request)
             signed = self._known(held, listing) or self._signed(held, listing, facts)
@@ -237,7 +241,7 @@ class ListingSigner:
         payouts = authority.ledger.payouts
         for promise in found.promises:
             rivals = payouts.rivals(promise.outpoint, promise.payout, promise.sighash)
-            # An escrow is made by spending the item's output, so the two are never in one transaction.
+            # An escrow is created by spending the item's output, so one transaction never spends both.
             outputs_unique(promise.payout, [each for each in rivals if each != listing.outpoint], facts)
         now = authority.clock()
         policy.list_lower(listing.price, store.highest_listing(listing.outpoint, now))
@@ -257,13 +261,13 @@ class ListingSigner:
         store.put_listing(signed)
         for promise in found.promises:
             payouts.put(promise.outpoint, promise.payout, promise.sighash, listing.outpoint)
-        # Last before the commit: a crash here leaves an extra line in the log, and no signature the log does not have.
+        # Logged just before the commit, so that a crash may leave a line without its signature, but never the reverse.
         authority.audit.append(now, _entry(signed, found))
         return signed
 
 
 def _drafts_hash(listing: ListingToSign) -> str:
-    # An escrow's as one more item, so that it differs from a secure listing's hash.
+    # The escrow's PSBTs are one more item, so that the hash differs from a secure listing's.
     drafts = list(listing.drafts)
     if listing.is_in_escrow:
         drafts.append(f"escrow {listing.transfer} {listing.recovery}")
@@ -271,7 +275,7 @@ def _drafts_hash(listing: ListingToSign) -> str:
 
 
 def _entry(signed: ListingSignature, found: Approved) -> Entry:
-    """Returns the audit entry. `unsigned_txids`: of the transactions that were signed, in the order of the answer."""
+    """Returns the audit entry. `unsigned_txids` are of the signed transactions, in the answer's order."""
     return {
         "operation": "list",
         "intent": signed.intent,
@@ -290,7 +294,7 @@ def _entry(signed: ListingSignature, found: Approved) -> Entry:
 
 
 class DelistSigner:
-    """Signs PSBTs that return everything to the vault, so only their number is limited, with the challenges."""
+    """Signs PSBTs that return everything to the vault. Only their rate is limited, together with challenges."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
@@ -323,11 +327,117 @@ class DelistSigner:
 def _checked(psbt: str, outpoint: str, vault: PrivateKey) -> ApprovedListing:
     public_key = vault.get_public_key().sec()
     scripts = frozenset({own_script("p2tr", public_key)})
-    return check_delist(_raw(psbt), Outpoint.parse(outpoint), Owner("p2tr", public_key, scripts, scripts))
+    return check_delist(raw_psbt(psbt), Outpoint.parse(outpoint), Owner("p2tr", public_key, scripts, scripts))
 
 
-def _raw(psbt: str) -> bytes:
+Facts = Mapping[str, OutpointFacts]
+_Asked = tuple[UserSecrets, str, int, ListingToSign]
+
+
+class ListingJudge:
+    """Judges listings. `facts` are as for `ListingSigner`."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def outpoints_to_look_up(self, request: JudgeListing) -> tuple[str, ...]:
+        """Returns the listed output, and others that were listed for the same payout. Raises as `judge`."""
+        secrets, _, _, listing = self._asked(request)
+        drafts = [(psbt, SIGHASHES[form]) for form, psbt in _forms(listing)]
+        try:
+            rivals = rivals_of(drafts, listing.outpoint, secrets, self._authority.ledger.payouts)
+        except PolicyRefused:
+            rivals = []  # the rule that refuses it reports this
+        return (listing.outpoint, *rivals[:MOST_RIVALS])
+
+    def judge(self, request: JudgeListing, facts: Facts) -> Judgements:
+        """Judges each PSBT, the plain one first. Raises PolicyRefused or AddressError for an invalid request."""
+        asked = self._asked(request)
+        listing = asked[3]
+        if listing.is_in_escrow:
+            return Judgements(self._in_escrow(asked, facts))
+        return Judgements(tuple(self._judged(form, psbt, asked, facts) for form, psbt in _forms(listing)))
+
+    def _in_escrow(self, asked: _Asked, facts: Facts) -> tuple[Judgement, ...]:
+        secrets, venue, least, listing = asked
+        ceilings = self._authority.ceilings
+        terms = ceilings.escrow_terms.get(venue)
+        if terms is None:
+            raise PolicyRefused("escrow", f"listings in escrow are not signed at {venue}")
+        intent = intent_of(listing, venue, least, secrets, ceilings)
+        drafts = EscrowDrafts(_bytes(listing.transfer), _bytes(listing.psbt), _bytes(listing.recovery) or None)
+        judgements, found = judge_escrow(drafts, intent, facts.get(listing.outpoint), owner_of(secrets), terms)
+        outpoint, payout = (str(found.outpoint), found.payout) if found else ("", None)
+        judged = [self._with_ours(each, asked, facts, outpoint, payout) for each in judgements]
+        is_signed = all(each.is_signed for each in judged)
+        return tuple(replace(each, is_signed=is_signed) for each in judged)
+
+    def _asked(self, request: JudgeListing) -> _Asked:
+        user, keystore = sign_in_address(request.user), self._authority.unlocked()
+        if user not in keystore.users:
+            raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")
+        return keystore.secrets_of(user), request.venue, request.min_price_sats, request.listing
+
+    def _judged(self, form: Form, psbt: str, asked: _Asked, facts: Facts) -> Judgement:
+        secrets, venue, least, listing = asked
+        intent = intent_of(listing, venue, least, secrets, self._authority.ceilings)
+        known, owner = facts.get(listing.outpoint), owner_of(secrets)
+        judgement, payout = judge_listing(_bytes(psbt), form, intent, known, owner)
+        return self._with_ours(judgement, asked, facts, listing.outpoint, payout)
+
+    def _with_ours(
+        self, judgement: Judgement, asked: _Asked, facts: Facts, outpoint: str, payout: TxOutput | None
+    ) -> Judgement:
+        """Adds the findings of rules that do not depend on the draft alone; `outpoint` would be sold."""
+        _, venue, _, listing = asked
+        ceilings, play = self._authority.ceilings, self._authority.unlocked().is_play
+        findings = [
+            _finding("market", lambda: policy.market(venue, play=play)),
+            _finding("op-allowed", lambda: _form_allowed(judgement.form, venue, ceilings)),
+            *judgement.findings,
+            _finding("list-lower", lambda: self._list_lower(listing)),
+        ]
+        if judgement.form in SIGHASHES:
+            findings.append(self._outputs_unique(listing, judgement.form, outpoint, payout, facts))
+        return replace(judgement, findings=tuple(findings), is_signed=all(each.holds for each in findings))
+
+    def _outputs_unique(
+        self, listing: ListingToSign, form: Form, outpoint: str, payout: TxOutput | None, facts: Facts
+    ) -> Finding:
+        if payout is None:
+            return Finding("outputs-unique", None, "it waits for outputs-known")
+        found = self._authority.ledger.payouts.rivals(outpoint, payout, SIGHASHES[form])
+        rivals = [each for each in found if each != listing.outpoint]
+        return _finding("outputs-unique", lambda: outputs_unique(payout, rivals, facts))
+
+    def _list_lower(self, listing: ListingToSign) -> None:
+        highest = self._authority.ledger.signed.highest_listing(listing.outpoint, self._authority.clock())
+        policy.list_lower(listing.price, highest)
+
+
+def _forms(listing: ListingToSign) -> list[tuple[Form, str]]:
+    return [("secure" if at else "plain", psbt) for at, psbt in enumerate(listing.drafts)]
+
+
+def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
+    """Refuses a secure form if the operator has not enabled them. `sign_listing` would leave it out."""
+    if form == "secure" and venue not in ceilings.secure_listings:
+        raise PolicyRefused(
+            "op-allowed", f"secure listings are not signed at {venue}: the operator has not turned them on"
+        )
+
+
+def _bytes(psbt: str) -> bytes:
+    """Returns the PSBT's bytes; b"" for an unreadable one, which a rule then refuses."""
     try:
-        return from_base64(psbt)
-    except WireError as error:
-        raise PolicyRefused("psbt-strict", str(error)) from None
+        return raw_psbt(psbt)
+    except PolicyRefused:
+        return b""
+
+
+def _finding(rule: str, check: Callable[[], None]) -> Finding:
+    try:
+        check()
+    except PolicyRefused as refused:
+        return Finding(rule, False, refused.message)
+    return Finding(rule, True, "")

@@ -1,25 +1,44 @@
-"""The reading of requests to the signer, before any of its rules: each fault names its field."""
+"""Readers of the signer's input: requests, each fault of which names its field, and facts of outputs.
+
+A doubtful fact is unknown.
+
+Facts come from a process that neither marketplaces nor workers influence, over HTTP on a Unix socket: `{"verb":
+"outpoint", "args": {"outpoint": "txid:vout", "with_transaction": true}, "max_age_s": n}` is answered with an object
+whose null means not known.
+
+The value and the script of an output are read from the transaction that made it, whose bytes hash to its id: a segwit
+v0 signature covers the amount of its own input alone (BIP-143). Otherwise a source that gave a false amount of one coin
+in one request and of another in the next would get two signatures that together burn coins as fees.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 import re
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from msgspec import Struct, ValidationError, convert
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from core.call import OTHER_VERSION, Answering, Request, Verbs
+from core.errors import BidkeeperError
 from core.fields import BadJson
+from core.unix_http import NoAnswer, NotSent, UnixHttp
 from wallet import protocol
 from wallet.protocol import MAX_TEXT
+from wallet.psbt.common import OutpointFacts
+from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_unsigned
 
 PEER = "signer"
 BAD_REQUEST, DEFAULT_DENY = "bad-request", "default-deny"
-# Values in one request; the tokens of all tasks are the longest one.
+# The maximum number of values in a request; the tokens of all tasks are the longest request.
 MOST_VALUES = 100_000
-# Each request of the protocol has a tag of its own; a base of some has its class's name.
+# Each request has its own tag; the tag of a base class is the class's name.
 REQUESTS: tuple[type[Request[Any]], ...] = tuple(
     each
     for each in vars(protocol).values()
@@ -31,7 +50,7 @@ A = TypeVar("A")
 
 
 def verbs(answer: Answering) -> Verbs:
-    """Makes the socket's side of the signer, whose requests go to `answer`."""
+    """Makes the signer's socket verbs, which pass requests to `answer`."""
     return Verbs(
         PEER,
         dict.fromkeys(REQUESTS, answer),
@@ -44,7 +63,7 @@ def verbs(answer: Answering) -> Verbs:
 
 
 def as_request(given: dict[str, Any], kind: type[Request[A]]) -> Request[A]:
-    """Reads a request of this kind. Raises BadJson with a text that names the faulty field."""
+    """Reads a request of this kind. Raises BadJson, which names the faulty field."""
     for name, inner in _fields_of(kind).items():
         whole = _fields_of(inner) if isinstance(inner, type) and issubclass(inner, Struct) else {}
         if isinstance(given.get(name), dict) and (left_out := [each for each in whole if each not in given[name]]):
@@ -57,12 +76,12 @@ def as_request(given: dict[str, Any], kind: type[Request[A]]) -> Request[A]:
 
 @cache
 def _fields_of(kind: type[Struct]) -> dict[str, Any]:
-    """Returns the types of a shape's fields by name."""
+    """Returns the types of a struct's fields by name."""
     return {each.name: each.type for each in fields(kind)}
 
 
 def _in_words(fault: str, kind: Any) -> str:
-    """Puts msgspec's text of a fault into words about the field that it is at."""
+    """Rewords msgspec's error text about the faulty field."""
     if lacks := re.match(r"Object missing required field `(\w+)`", fault):
         return f"{lacks[1]} is missing: {OTHER_VERSION}"
     if unknown := re.match(r"Object contains unknown field `(.*)`", fault.partition(" - at `$")[0], re.DOTALL):
@@ -80,7 +99,7 @@ def _in_words(fault: str, kind: Any) -> str:
 
 
 def _bare(kind: Any) -> tuple[Any, dict[str, Any]]:
-    """Returns a type without its marks and without None, and the marks."""
+    """Strips annotations and None from a type; returns the type and its annotations."""
     marks: dict[str, Any] = {}
     if get_origin(kind) is Annotated:
         kind, *metas = get_args(kind)
@@ -102,3 +121,104 @@ def _wanted(kind: Any, marks: dict[str, Any]) -> str:
     if kind is bool:
         return "{} must be true or false"
     return "{} must be an object" if isinstance(kind, type) and issubclass(kind, Struct) else ""
+
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 5.0
+MAX_AGE_S = 10
+
+AskFacts = Callable[[str], OutpointFacts]
+
+
+class FactsError(BidkeeperError):
+    """The facts of an output could not be read; the message says why."""
+
+
+def ask_facts(socket_path: Path, outpoint: str, timeout_s: float = TIMEOUT_S) -> OutpointFacts:
+    """Returns the facts of `outpoint` (txid:vout), after at most `timeout_s` seconds. Raises FactsError.
+
+    Opens its own connection, so any thread may call it.
+    """
+    http = UnixHttp(socket_path, timeout_s)
+    asked = {"verb": "outpoint", "args": {"outpoint": outpoint, "with_transaction": True}, "max_age_s": MAX_AGE_S}
+    try:
+        answer = json.loads(http.post(json.dumps(asked).encode(), repeatable=False))
+    except (NotSent, NoAnswer) as error:
+        raise FactsError(f"failed to ask for facts: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FactsError("failed to read the facts: not JSON") from error
+    finally:
+        http.close()
+    found = answer.get("ok") if isinstance(answer, dict) else None
+    if not isinstance(found, dict):
+        raise FactsError(f"there are no facts of {outpoint}: {_reason(answer)}")
+    return _proven(read_facts(outpoint, found), _bytes(found.get("transaction")))
+
+
+def _proven(told: OutpointFacts, transaction: bytes | None) -> OutpointFacts:
+    """Returns the facts, without value and script if the transaction that made the output does not prove them."""
+    if (made := _made(told.outpoint, transaction)) is not None and made == (told.value_sats, told.script):
+        return told
+    if told.value_sats is not None and transaction is not None:
+        log.warning("the facts of %s contradict the transaction that made it", told.outpoint)
+    return replace(told, value_sats=None, script=None)
+
+
+def _made(outpoint: Outpoint, raw: bytes | None) -> TxOutput | None:
+    """Returns the output by the bytes of its transaction; None if they do not hash to its txid."""
+    try:
+        transaction = decode_unsigned(raw or b"")
+    except WireError:
+        return None
+    if transaction.txid() != outpoint.txid or outpoint.vout >= len(transaction.outputs):
+        return None
+    return transaction.outputs[outpoint.vout]
+
+
+def read_facts(outpoint: str, found: dict[str, Any]) -> OutpointFacts:
+    """Reads facts from the socket's answer; a malformed one is unknown. Raises FactsError for another output's
+    facts.
+    """
+    if found.get("outpoint") != outpoint:
+        raise FactsError(f"asked for facts of {outpoint}, told those of another output")
+    return OutpointFacts(
+        outpoint=Outpoint.parse(outpoint),
+        value_sats=_whole(found.get("value")),
+        script=_bytes(found.get("script")),
+        is_unspent=_flag(found.get("is_unspent")),
+        is_confirmed=_flag(found.get("is_confirmed")),
+        inscriptions=_texts(found.get("inscriptions")),
+        runes=_texts(found.get("runes")),
+        tip_height=_whole(found.get("tip_height")),
+        index_height=_whole(found.get("index_height")),
+        is_spent_in_block=found.get("is_spent_in_block") is True,
+        item_offset=_whole(found.get("item_offset")),
+        height=_whole(found.get("height")),
+    )
+
+
+def _reason(answer: Any) -> str:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return message[:200] if isinstance(message, str) else "the answer is not as agreed"
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _bytes(value: Any) -> bytes | None:
+    if not isinstance(value, str) or len(value) % 2 or not set(value) <= set("0123456789abcdef"):
+        return None
+    return bytes.fromhex(value)
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        return None
+    return tuple(value)

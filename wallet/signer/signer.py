@@ -1,13 +1,12 @@
-"""The signer: the only process with keys. It signs only what it composed or checked itself.
+"""The signer, the only process with keys. It signs only messages and PSBTs that it composed or checked itself.
 
-Reached over a Unix socket by processes of chosen users; the manager brings grants, workers ask for signatures with
-their grant's secret. Everything not named in `Signer.handle` is refused.
+Processes of allowed users reach it over a Unix socket: the manager gives grants, workers ask for signatures with their
+grant's secret. A request without a handler in `Signer` is refused.
 
-A process that may ask at all (by its user id) may also ask for grants, and set or loosen control states: server,
-manager and workers are one user, and the kernel knows no more than that. A worker that was taken over whole could so
-undo a halt or widen its grant; the ceilings (wallet/terms.py) hold all the same. It cannot undo the halt file,
-`halt` in the signer's own directory: while that exists, no bid or listing is signed. It protects where the signer has a
-user of its own.
+Any allowed process may also ask for grants, and set or loosen control states: server, manager and workers run as one
+user, and the kernel identifies only the user. So a compromised worker could undo a halt or widen its grant, but not
+exceed the ceilings (wallet/terms.py). It cannot remove the halt file, `halt` in the signer's own directory, if the
+signer runs as a separate user: while that file exists, no bid or listing is signed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from core.errors import PeerRefused
 from core.files import is_full
 from wallet import protocol
 from wallet.address import AddressError, sign_in_address
-from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
 from wallet.protocol import (
     DISK_FULL,
@@ -43,17 +41,14 @@ from wallet.protocol import (
     UserKeys,
     WasSigned,
 )
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import Authority
-from wallet.signer.bids import BidSigner, OfferSigner
-from wallet.signer.challenges import ChallengeSigner
-from wallet.signer.grants import Grants
-from wallet.signer.judge import ListingJudge
+from wallet.signer.bids import BidSigner, ChallengeSigner, OfferSigner
+from wallet.signer.grants import Grants, RoomKeeper
 from wallet.signer.ledger import Ledger
-from wallet.signer.listings import DelistSigner, ListingSigner, escrow_addresses
-from wallet.signer.reading import BAD_REQUEST, DEFAULT_DENY, PEER
-from wallet.signer.rooms import RoomKeeper
+from wallet.signer.listings import DelistSigner, ListingJudge, ListingSigner, escrow_addresses
+from wallet.signer.reading import BAD_REQUEST, DEFAULT_DENY, PEER, AskFacts, FactsError
 from wallet.signer.withdrawals import WithdrawalSigner
 from wallet.terms import Ceilings
 
@@ -71,10 +66,10 @@ def _steady_ms() -> int:
 
 
 class Signer:
-    """The signer's requests, without a socket. `keystore` None means locked, for the reason given.
+    """Answers the signer's requests, without a socket. `keystore` None means locked, with `locked_reason`.
 
-    `clock` gives Unix milliseconds, `steady_ms` milliseconds that no change of the time moves. `is_short`:
-    the disk has no room for more bids; `free_reserve` makes room on a full one, and tells whether it has.
+    `clock` returns Unix milliseconds, `steady_ms` a monotonic clock's. `is_short` returns whether the disk is too full
+    for more bids; `free_reserve` frees space on a full disk, and returns whether it did.
     """
 
     def __init__(
@@ -108,7 +103,7 @@ class Signer:
         grants, challenges, rooms = Grants(authority, rng_bytes), ChallengeSigner(authority), RoomKeeper(authority)
         listings, offers, withdrawals = ListingSigner(authority), OfferSigner(authority), WithdrawalSigner(authority)
         judge = ListingJudge(authority)
-        # Requests that need facts of outputs: which outputs, and the answer itself.
+        # Requests that need facts: the function that names the outputs, and the one that answers.
         self._on_facts: dict[type[Request[Any]], _OnFacts] = {
             protocol.JudgeListing: (judge.outpoints_to_look_up, judge.judge),
             protocol.SignListing: (listings.outpoints_to_look_up, listings.sign_listing),
@@ -149,13 +144,13 @@ class Signer:
     def outpoints_to_look_up(self, request: Request[Any]) -> tuple[str, ...]:
         """Returns the outputs whose facts the request needs; none for most requests.
 
-        Raises as `handle` does, for requests that would be refused whatever the facts are.
+        Raises as `handle`, if the request is refused regardless of facts.
         """
         on_facts = self._on_facts.get(type(request))
         return () if on_facts is None else self._answered(request, on_facts[0])
 
     def answering(self, ask_facts: AskFacts) -> Callable[[Request[Any]], Awaitable[Any]]:
-        """Returns `handle` with facts asked in threads: bids and cancels do not wait for slow ones."""
+        """Returns `handle` with facts asked in threads, so that bids and cancels do not wait for slow facts."""
         threads = ThreadPoolExecutor(_LOOKING_UP_AT_ONCE, thread_name_prefix="facts")
 
         def look_up(outpoint: str) -> OutpointFacts | None:
@@ -177,7 +172,7 @@ class Signer:
     def _answered(self, request: Request[Any], operation: Callable[[Any], T]) -> T:
         """Calls the operation with the request, and turns its errors into codes for the client.
 
-        What a full disk has stopped is done again once, if the reserve could be freed.
+        On a full disk, it retries once if the reserve could be freed.
         """
         name = request.__struct_config__.tag
         try:

@@ -31,7 +31,6 @@ from models.users import User
 from strategy.config.listing import ListingConfig
 from strategy.plan_listing import guard
 from strategy.reasons import FaultCode, ListingResult, PlaceResult, Step
-from wallet.judgement import to_judge, verdict
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MOST_FEE_PER_KVB,
@@ -43,7 +42,7 @@ from wallet.protocol import (
     WithdrawalToSign,
     per_kvb,
 )
-from wallet.signer_client import SignerError, SignerLocked, SignerRefused
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused, to_judge, verdict
 from workers.bidding.writes import PaymentCoins
 from workers.context import WRITE_MS, Context, Faults, signals_held
 

@@ -25,10 +25,20 @@ from strategy.purchases import MOST_MOVES, Holder, MadeOutput, Move, NotShown, N
 from strategy.reasons import Step
 from wallet.address import AddressError, parse
 from wallet.protocol import UserKeys
-from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, read_leaf, redeem_script, script_of
+from wallet.psbt.script import (
+    TAPSCRIPT,
+    OfferLeaf,
+    WalletScript,
+    has_key,
+    leaf_hash,
+    output_script,
+    p2wsh,
+    read_leaf,
+    redeem_script,
+    script_of,
+)
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_unsigned
 from wallet.signer_client import SignerClient, SignerError
-from wallet.withdrawal.rules import WalletScript, has_key, p2wsh
 from workers.context import Faults
 
 MOST_READS = 40  # transactions for one item; a purchase needs a handful

@@ -17,9 +17,19 @@ from tests.shapes import replace
 from tests.simulator.desk import Trader
 from tests.simulator.seller import signed
 from wallet.psbt.decode import Psbt, decode, encode
-from wallet.psbt.sighash import ALL, DEFAULT, LISTING, SECURE_LISTING, taproot_digest
 from wallet.psbt.sign import sign_input, with_signature
-from wallet.psbt.transaction import TxOutput, compact, decode_output, encode_outpoint, sized
+from wallet.psbt.transaction import (
+    ALL,
+    DEFAULT,
+    LISTING,
+    SECURE_LISTING,
+    TxOutput,
+    compact,
+    decode_output,
+    encode_outpoint,
+    sized,
+    taproot_digest,
+)
 
 WITNESS_UTXO, KEY_SIG, SCRIPT_SIG, LEAF, MERKLE_ROOT = (compact(number) for number in (0x01, 0x13, 0x14, 0x15, 0x18))
 Signed = dict[str, Any]  # fields of a listing's order

@@ -19,7 +19,7 @@ from tests.markets.contract import signing
 from tests.markets.contract.gate import Gate, Practice
 from tests.markets.contract.parties import HELD, LISTED, Party
 from tests.simulator.desk import ANN, PUPPETS
-from wallet.signer.challenges import sign_message
+from wallet.keystore.keys import sign_message
 
 NOTHING: Page[Any] = Page((), None)
 

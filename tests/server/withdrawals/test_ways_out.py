@@ -20,7 +20,7 @@ from tests.wallet.listings import VAULT
 from tests.worlds.service import OWNER, START_MS, Service, with_settings
 from wallet.address import p2tr
 from wallet.protocol import SOURCES
-from wallet.psbt.escrow import escrow_of
+from wallet.psbt.script import escrow_of
 from wallet.terms import ESCROW_TERMS
 
 VAULT_KEY = VAULT.get_public_key().sec()
