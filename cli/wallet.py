@@ -15,8 +15,8 @@ from markets.client import MarketClient
 from markets.orders import ListingToDraft
 from markets.venues import Funding, facts, funding_of
 from models.users import User
-from wallet.protocol import UserKeys
-from wallet.signer_client import SignerClient, in_words, to_judge
+from wallet.protocol import UserKeys, in_words, to_judge
+from wallet.signer_client import SignerClient
 
 
 def fundings(settings: Settings) -> Iterator[Funding]:

@@ -47,8 +47,8 @@ from strategy.config.listing import ListingConfig, load_listing_config, problems
 from strategy.plan_listing import SALES, Listed, ListingInputs, ListingPlan, guard, plan_listing, scheduled
 from strategy.purchases import ProvenPurchase
 from strategy.reasons import Step
-from wallet.protocol import Judgement, UserKeys
-from wallet.signer_client import SignerError, in_words, to_judge, verdict
+from wallet.protocol import Judgement, UserKeys, in_words, to_judge, verdict
+from wallet.signer_client import SignerError
 
 PATIENCE_S = 5.0
 UNPROVED = (

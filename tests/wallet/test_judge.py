@@ -36,12 +36,11 @@ from tests.worlds.signer import (
 )
 from tests.worlds.signer_process import facts_server, house, ok, started_in, wire
 from wallet.address import p2wpkh
-from wallet.protocol import Judgement, ListingToSign, Side
+from wallet.protocol import Judgement, ListingToSign, Side, in_words, to_judge, verdict
 from wallet.psbt.check_listing import RULES, judge_listing
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer_process import LEARNT_FILE, former_forms, report_former_forms, require_agreement
-from wallet.signer_client import in_words, to_judge, verdict
 from wallet.terms import Ceilings
 
 OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique"]

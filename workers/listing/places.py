@@ -41,8 +41,10 @@ from wallet.protocol import (
     UserKeys,
     WithdrawalToSign,
     per_kvb,
+    to_judge,
+    verdict,
 )
-from wallet.signer_client import SignerError, SignerLocked, SignerRefused, to_judge, verdict
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.writes import PaymentCoins
 from workers.context import WRITE_MS, Context, Faults, signals_held
 
