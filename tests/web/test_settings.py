@@ -232,7 +232,6 @@ window.Notification = class {
 def test_notifications_are_asked_for_in_the_settings_and_show_fills_once(
     visitor: Visitor, person: Person, service: Installation
 ) -> None:
-    visitor.allow("preloaded using link preload")  # by the reload, on a busy machine
     visitor.context.add_init_script(NOTIFICATIONS)
     service.put_collection("notified-newts", [1_000_000])
     task = person.task(slug="notified-newts", bidMode="fixed", bidFixedLow=50_000, bidFixedHigh=50_000, loopSeconds=5)

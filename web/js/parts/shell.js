@@ -57,7 +57,7 @@ export function Shell({ here, children }) {
       <${UnitSwitch} label=${t("unit.switch", { name: unitName() })} />
       <button class="chip wide-only" aria-label=${t("theme.switch", { name: t(`theme.${theme.value}`) })}
         onClick=${() => (theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % 3])}>${t(`theme.${theme.value}`)}</button>
-      <a class="chip wide-only account" href="#/settings" title=${me.value?.address} >${me.value?.displayName || short(me.value?.address, 6, 4)}<span class="sr">${t("account")}</span></a></header>
+      <a class="chip wide-only account" href="#/settings" title=${me.value?.address} >${me.value?.displayName || short(me.value?.address, 6, 4)}</a></header>
     ${link.value === "offline" && html`<div class="banner" role="alert">${heard.value ? t("offline", { at: clock(heard.value, now.value), age: span(now.value - heard.value) }) : t("offline.first")}</div>`}
     <main id="main" tabindex="-1" class=${link.value === "offline" ? "is-old" : ""}>${children}</main>
     ${opened.value && help.value && html`<${help.value} />`}</div>`;

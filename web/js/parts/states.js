@@ -81,7 +81,7 @@ function end(answer) {
   question?.resolve(answer);
 }
 
-// Leaving a screen is no consent to what it asked.
+// Leaving a screen does not agree to what it asked.
 let path = place.peek().path;
 place.subscribe((next) => {
   if (next.path !== path) (end(false), endTrouble());

@@ -53,7 +53,6 @@ define({
   "theme.auto": "Auto",
   "theme.dark": "Dark",
   "theme.light": "Light",
-  "account": ": your account",
   "nowhere.title": "No such page",
   "nowhere.what": "The address leads nowhere here. It may be of something that was deleted.",
   "nowhere.do": "To the overview",
