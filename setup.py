@@ -104,7 +104,7 @@ setup(
     packages=find_packages(include=[name + suffix for name in TOP_LEVEL for suffix in ("", ".*")]),
     package_data={
         "cli": ["supervisord.conf"],  # a link to the file at the top; a wheel has the file itself
-        "web": ["*.html", "*.css", "*.svg", "css/*", "fonts/*", "js/**/*.js", "vendor/**/*"],
+        "web": ["*.html", "*.css", "*.svg", "*.png", "*.webmanifest", "css/*", "fonts/*", "js/**/*.js", "vendor/**/*"],
     },
     install_requires=[
         "tornado>=6.5,<7",

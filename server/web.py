@@ -35,12 +35,14 @@ _TYPES = {
     ".mjs": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".webmanifest": "application/manifest+json",
     ".txt": "text/plain; charset=utf-8",
     ".json": "application/json",
     ".woff2": "font/woff2",
 }
 CODES = "js/texts/codes.js"
-_PACKED_ALREADY = (".woff2",)
+_PACKED_ALREADY = (".woff2", ".png")
 _INDEX = "index.html"
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.S)
 
@@ -88,6 +90,7 @@ def policy() -> str:
             "img-src 'self' blob: data:",
             "font-src 'self'",
             "connect-src 'self'",
+            "manifest-src 'self'",
             "base-uri 'none'",
             "form-action 'none'",
             "frame-ancestors 'none'",

@@ -63,7 +63,7 @@ def test_an_address_comes_on_the_list_and_off_it(operator: Visitor, admin: Perso
     field = page.get_by_label("Address that may sign in")
     field.fill("bc1qnotone")
     page.get_by_role("button", name="Add").click()
-    expect(page.locator(".toast.bad")).to_be_visible()
+    expect(page.locator(".field.faulty")).to_be_visible()
     field.fill(newcomer.address)
     page.get_by_role("button", name="Add").click()
     expect(page.locator(f'code[title="{newcomer.address}"]')).to_be_visible()

@@ -151,3 +151,20 @@ def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Per
     # It comes back as in the first test here, and the page tries it every 19 s at the longest.
     expect(banner).to_have_count(0)
     service.sim("PUT", "/sim/faults", [])
+
+
+BLOCKED = """
+for (const name of ["localStorage", "sessionStorage"]) {
+  Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError"); } });
+}
+"""
+
+
+def test_the_page_works_where_the_browser_blocks_storage(visitor: Visitor, person: Person) -> None:
+    visitor.context.add_init_script(BLOCKED)
+    visitor.install("unisat", person)
+    page = visitor.open("#/settings")
+    page.get_by_role("button", name="UniSat").click()
+    expect(page.get_by_role("heading", level=1, name="Settings")).to_be_visible()
+    page.get_by_role("group", name="Theme").get_by_role("button", name="Light").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")

@@ -128,6 +128,8 @@ def test_a_halt_names_true_numbers_and_is_said(visitor: Visitor, person: Person)
     expect(dialog).to_contain_text("Takes 2 bids of 130,000 sats off the market.")
     dialog.get_by_role("button", name="Halt").click()
 
+    expect(page.get_by_role("status").filter(has_text="Your open bids are being cancelled.")).to_be_visible()
+    expect(page.get_by_role("status").get_by_role("button", name="Undo")).to_be_visible()
     expect(row(page, "halted-owls").get_by_text("Halted").first).to_be_visible()
     said_soon(person, task, "control halt", row(page, "halted-owls").locator(".bids-cell", has_text="0 / 2"))
     expect(page.locator(".feed")).to_contain_text("Halted by you")

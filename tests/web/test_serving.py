@@ -20,8 +20,8 @@ from tests.web.visitor import Person, Visitor
 
 POLICY = (
     r"default-src 'none'; script-src 'self' 'sha256-[A-Za-z0-9+/]{43}='; style-src 'self'; img-src 'self' blob: data:; "
-    r"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    r"require-trusted-types-for 'script'; trusted-types 'none'"
+    r"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    r"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 MODULE = "/web/js/app.js"
 NOT_THERE = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.e2e.installation import Installation, until
 from tests.examples import part_of
@@ -117,7 +117,8 @@ def test_a_hook_is_refused_in_words_made_and_deleted(setter: Visitor, owner: Per
     page.get_by_role("button", name="New hook").click()
     page.get_by_label("Address").fill("http://127.0.0.1:1/in")
     page.get_by_role("button", name="New hook").click()
-    expect(page.locator(".toast.bad")).to_contain_text("must begin with https")
+    expect(page.locator(".field.faulty")).to_contain_text("Must begin with https")
+    expect(page.locator(".toast")).to_have_count(0)
     page.get_by_label("Address").fill("https://hooks.example/in/secret-path")
     page.get_by_role("button", name="New hook").click()
     expect(page.get_by_text("It is not shown again")).to_be_visible()
@@ -189,3 +190,66 @@ def test_each_part_is_accessible_and_not_too_wide(tab: str, form: str, setter: V
         page.get_by_role("button", name=form).click()
     # Else the light theme is judged in the narrow window alone.
     assert faults_of(page, is_light_judged=part_of(2, dear=True) == 2) == []
+
+
+@pytest.mark.parametrize("next_act", ["another try", "another place"])
+def test_an_error_is_shown_until_the_next_act(setter: Visitor, next_act: str) -> None:
+    setter.allow("409")
+    page = opened(setter, "hooks")
+
+    def refuse(route: Route) -> None:
+        if route.request.method == "POST":
+            route.fulfill(status=409, json={"error": "Conflict", "message": "no room for another hook"})
+        else:
+            route.continue_()
+
+    page.route("**/api/hooks", refuse)
+    page.get_by_role("button", name="New hook").click()
+    page.get_by_label("Address").fill("https://hooks.example/in")
+    page.get_by_role("button", name="New hook").click()
+    expect(page.locator(".toast.bad")).to_contain_text("No room for another hook")
+    page.unroute("**/api/hooks")
+    if next_act == "another try":
+        page.get_by_role("button", name="New hook").click()
+        expect(page.get_by_text("It is not shown again")).to_be_visible()
+        page.locator(".hook").get_by_role("button", name="Delete").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    else:
+        page.get_by_role("link", name="Wallet").first.click()
+    expect(page.locator(".toast.bad")).to_have_count(0)
+
+
+NOTIFICATIONS = """
+window.shown = [];
+window.Notification = class {
+  static permission = localStorage.getItem("notify") ? "granted" : "default";
+  static async requestPermission() { return (this.permission = "granted"); }
+  constructor(title, options) { window.shown.push([title, options.tag]); }
+};
+"""
+
+
+def test_notifications_are_asked_for_in_the_settings_and_show_fills_once(
+    visitor: Visitor, person: Person, service: Installation
+) -> None:
+    visitor.context.add_init_script(NOTIFICATIONS)
+    service.put_collection("notified-newts", [1_000_000])
+    task = person.task(slug="notified-newts", bidMode="fixed", bidFixedLow=50_000, bidFixedHigh=50_000, loopSeconds=5)
+    person.start(task)
+    until(lambda: service.live_prices("notified-newts"), "the bid")
+    visitor.give_token(person)
+    page = visitor.open("#/settings?tab=hooks")
+    panel = page.get_by_role("region", name="In this browser")
+    assert page.evaluate("Notification.permission") == "default"
+    panel.get_by_role("button", name="Turn on").click()
+    expect(panel.get_by_role("button", name="Turn off")).to_be_visible()
+    expect(page.locator(".connection.live").first).to_be_visible()
+
+    page.reload()  # the choice stays on the device
+    expect(panel.get_by_role("button", name="Turn off")).to_be_visible()
+    expect(page.locator(".connection.live").first).to_be_visible()
+    service.sim("POST", "/sim/sell", {"slug": "notified-newts"})
+    until(lambda: page.evaluate("window.shown.length"), "the notification of the fill")
+    [[title, tag]] = page.evaluate("window.shown")
+    assert title == "Bid filled" and tag.startswith("bidkeeper-")
+    person.stop_and_drain(task)

@@ -231,7 +231,7 @@ def order(number: int, second: int, price: int, **more: Any) -> dict[str, Any]:
 
 def lines(javascript: Modules, *events: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the lines of events that came in this order, the newest first."""
-    found: list[dict[str, Any]] = javascript.call("feed.js", "linesOf", list(reversed(events)), 10)
+    found: list[dict[str, Any]] = javascript.call("feed.js", "linesOf", list(reversed(events)))
     return found
 
 
@@ -242,6 +242,26 @@ def test_bids_that_went_live_together_are_one_line_with_the_range_of_their_price
     told = line | {"low": "50,000 sats", "high": "80,000 sats"}
     words = javascript.call("page.js", "t", "feed.placed", told)
     assert words == "2 bids went live, between 50,000 sats and 80,000 sats"
+
+
+def test_moves_of_one_task_are_one_line_and_trades_come_first(javascript: Modules) -> None:
+    moves = [each for number in range(1, 7, 2) for each in moved(number, 10 * number, 50_000 + 1_000 * number)]
+    fill = {"id": 90, "event": "fill", "task": 7, "at": "2026-11-23T07:22:00Z", "text": "", "data": {"price": 40_000}}
+    found = lines(javascript, fill, *moves)
+
+    assert [(line["name"], line.get("moves"), line["prices"]) for line in found] == [
+        ("moved", 3, [51_000, 55_000]),
+        ("fill", None, [40_000, 40_000]),
+    ]
+    assert [line["name"] for line in javascript.call("feed.js", "ranked", found, 10)] == ["fill", "moved"]
+    told = found[0] | {"low": "51,000 sats", "high": "55,000 sats"}
+    words = javascript.call("page.js", "t", "feed.moved", told)
+    assert words == "Bids moved 3 times, between 51,000 sats and 55,000 sats"
+
+
+def moved(number: int, second: int, price: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Makes the events of a bid that was placed in the stead of another."""
+    return order(number, second, price), order(number + 1, second, price - 500, **CLOSED)
 
 
 def test_bids_that_went_live_far_apart_or_only_on_paper_have_lines_of_their_own(javascript: Modules) -> None:

@@ -227,7 +227,8 @@ class Visitor:
         self._trouble.append(Trouble(kind, text))
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning", "assert"):
+        # A busy machine draws late, which does not count as trouble of the page.
+        if message.type in ("error", "warning", "assert") and "preloaded using link preload" not in message.text:
             self._note("console", f"{message.text} ({message.location['url']})")
 
     def _on_error(self, error: WebError) -> None:

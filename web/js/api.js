@@ -1,11 +1,12 @@
 // The one way to the server: the bearer token, answers, refusals in the server's own words, and the stream.
 import { signal } from "@preact/signals";
+import { device, tab } from "./kept.js";
 
 const KEPT = "token";
 const LONGEST_MS = 90_000; // a replay takes up to a minute; what takes longer has no answer any more
 
 /** Bearer token of the session, "" while nobody is signed in. It never stands in an address. */
-export const token = signal(sessionStorage.getItem(KEPT) || localStorage.getItem(KEPT) || "");
+export const token = signal(tab.getItem(KEPT) || device.getItem(KEPT) || "");
 
 /** Whether the server has ended the session that this page had. */
 export const wasEnded = signal(false);
@@ -16,8 +17,8 @@ export const clockAheadMs = signal(0);
 /** Begins a session; `keep` keeps it on this device, else it ends with the tab. */
 export function beginSession(value, keep) {
   forget(token.peek());
-  if (keep) sessionStorage.removeItem(KEPT); // what a tab has goes before what the device has
-  (keep ? localStorage : sessionStorage).setItem(KEPT, value);
+  if (keep) tab.removeItem(KEPT); // what a tab has goes before what the device has
+  (keep ? device : tab).setItem(KEPT, value);
   wasEnded.value = false;
   token.value = value;
 }
@@ -35,7 +36,7 @@ export async function endSession() {
 
 /** Another tab may have kept another session meanwhile: that one stays. */
 function forget(value) {
-  for (const kept of [sessionStorage, localStorage]) if (kept.getItem(KEPT) === value) kept.removeItem(KEPT);
+  for (const kept of [tab, device]) if (kept.getItem(KEPT) === value) kept.removeItem(KEPT);
 }
 
 /** A refusal: `status` (0 when no answer came), the answer's `body`, and `retryAfterS` where the server names it. */

@@ -1,6 +1,7 @@
 // Events as a person reads them: each composed from its data, the same in a row as one, and what says nothing left out.
 
 const TOGETHER_S = 10;
+const MOVES_TOGETHER_S = 600;
 const LOOK_BACK = 6;
 
 /** [name of the text, kind] of an event, or null for one that nobody needs to read. */
@@ -38,7 +39,7 @@ function taskSort(data) {
  * first: bids of a task that went the same way within ten seconds are one line with their number, and a bid that took another's
  * place is one line with the price that it `was` at.
  */
-export function linesOf(feed, most) {
+export function linesOf(feed) {
   const lines = [];
   for (const told of feed) {
     const sort = sortOf(told);
@@ -60,9 +61,9 @@ export function linesOf(feed, most) {
       [moved.name, moved.kind] = [MOVES[isNew ? name : moved.name][1], "do"];
       [moved.was, moved.prices] = isNew ? [moved.prices[0], [price, price]] : [price, moved.prices];
       moved.from = at;
+      joinMoves(lines, moved);
       continue;
     }
-    if (lines.length === most) break;
     lines.push({ id: told.id, at, from: at, task: told.task, slug: told.data.slug || null, name, kind, data: told.data, count: 1, prices: price === null ? null : [price, price], isPaper, text: told.text });
   }
   return lines;
@@ -73,6 +74,22 @@ const MOVES = { placed: ["gone.cancelled", "moved"], listed: ["unlisted.replaced
 
 function isMove(line, told, name, at) {
   return (MOVES[line.name]?.[0] === name || MOVES[name]?.[0] === line.name) && line.task === told.task && line.count === 1 && line.isPaper === Boolean(told.data.dryRun) && line.from - at <= TOGETHER_S;
+}
+
+/** Bids of one task that moved within ten minutes are one line with the number of `moves`. */
+function joinMoves(lines, moved) {
+  const newer = lines.find((each) => each !== moved && each.name === "moved" && moved.name === "moved" && each.task === moved.task && each.isPaper === moved.isPaper && each.from - moved.from <= MOVES_TOGETHER_S);
+  if (!newer) return;
+  newer.moves = (newer.moves || 1) + 1;
+  newer.from = moved.from;
+  newer.prices = [Math.min(newer.prices[0], moved.prices[0]), Math.max(newer.prices[1], moved.prices[1])];
+  lines.splice(lines.indexOf(moved), 1);
+}
+
+/** The lines that a short feed shows: fills and sales first, then the newest others, `most` in all. */
+export function ranked(lines, most) {
+  const trades = lines.filter((line) => line.kind === "fill").slice(0, most / 2);
+  return [...trades, ...lines.filter((line) => line.kind !== "fill").slice(0, most - trades.length)];
 }
 
 /** Faults are one line as long as they are the same; what was bought or sold stands by itself. */

@@ -1,11 +1,12 @@
 // Money and time as people read them. Money is whole sats in a Number: all there will ever be is 2.1e15, below 2^53.
 import { signal } from "@preact/signals";
+import { device } from "./kept.js";
 
 export const NONE = "–";
 
 /** "sats" or "btc": how amounts are shown. */
-export const unit = signal(localStorage.getItem("unit") === "btc" ? "btc" : "sats");
-unit.subscribe((value) => localStorage.setItem("unit", value));
+export const unit = signal(device.getItem("unit") === "btc" ? "btc" : "sats");
+unit.subscribe((value) => device.setItem("unit", value));
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 // An object is a text that cannot be read (amounts.js), or null.

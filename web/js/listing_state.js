@@ -40,18 +40,6 @@ function isDrawn(name, values) {
 /** Whether the price could follow the market down without a limit. */
 export const hasNoLeast = (values) => values.priceMode !== "fixed" && !values.minPriceSats && values.costSats === null;
 
-/** What was refused, by field: what belongs to none of `names` is under "". */
-export function faultsOf(details, names) {
-  const found = {};
-  for (const detail of details) {
-    const [, name, words] = /^([A-Za-z]+): (.*)$/s.exec(detail) || [null, "", detail];
-    const at = names.includes(name) ? name : "";
-    const said = at ? words : detail;
-    found[at] = found[at] ? `${found[at]}. ${said}` : said;
-  }
-  return found;
-}
-
 /** "none", "sale" (on the market, or about to be), "sold" or "off". */
 export function standOf({ listing }) {
   if (!listing || (listing.state === "closed" && listing.closeReason === "refused")) return "none";

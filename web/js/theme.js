@@ -1,5 +1,9 @@
-// Before the first paint, so that a chosen theme does not flash in: the only script that is no module.
+// Runs before the first paint, so that a chosen theme does not flash in. It is the only script that is not a module.
 (() => {
-  const chosen = localStorage.getItem("theme");
-  if (chosen) document.documentElement.dataset.theme = chosen;
+  try {
+    const chosen = localStorage.getItem("theme");
+    if (chosen) document.documentElement.dataset.theme = chosen;
+  } catch {
+    // The browser blocks storage: the theme is the system's.
+  }
 })();

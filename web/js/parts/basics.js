@@ -134,7 +134,7 @@ export function Pages({ from, none, children }) {
  * none may mean all, or no limit.
  */
 export function isFaulty(form) {
-  const field = form.querySelector('[aria-invalid="true"]');
+  const field = form.querySelector("[data-unread]");
   field?.focus();
   return field !== null;
 }

@@ -28,10 +28,8 @@ export async function brakeTo(to, before = control.value?.user.state || "run") {
   if (to === "run" && !(await mayRun(tasks.value || [], t("run.title.all")))) return;
   try {
     await setControl({ scope: "user", state: to });
-    if (to !== "halt") {
-      const wanted = (tasks.value || []).filter((task) => task.isRunning && !task.config.dryRun).reduce((sum, task) => sum + task.config.bidCount, 0);
-      toast(to === "reduce" ? t("brake.reduced") : t("brake.running", { bids: wanted }), { undo: () => brakeTo(before, to) });
-    }
+    const bids = (tasks.value || []).filter((task) => task.isRunning && !task.config.dryRun).reduce((sum, task) => sum + task.config.bidCount, 0);
+    toast(t(`brake.is.${to}`, { bids }), { undo: () => brakeTo(before, to) });
   } catch (refusal) {
     const isInForce = refusal.body?.error === "In force, not yet stored";
     toast(isInForce ? `${t("brake.unstored")} ${refusal.body.message}` : `${t("brake.refused")} ${wordsOf(refusal)}`, { isBad: true });

@@ -2,16 +2,47 @@
 import { useId, useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { SATS, countOf, decimalOf, isUnread, read, writeBtc, writeSats } from "../amounts.js";
+import { sentence, showRefusal } from "./states.js";
+
+/** Splits the server's "field: what is wrong" into {field: words}; under "" is what is about none of `names` (null: of all). */
+export function faultsOf(details, names = null) {
+  const found = {};
+  for (const detail of details) {
+    const [, name, words] = /^([A-Za-z]+): (.*)$/s.exec(detail) || [null, "", detail];
+    const at = !names || names.includes(name) ? name : "";
+    const said = at ? words : detail;
+    found[at] = found[at] ? `${found[at]}. ${said}` : said;
+  }
+  return found;
+}
+
+/**
+ * [faults, send]: `send(act)` resolves to the act's value, or to null once a refusal is shown: at the fields of `names` that it is
+ * about, else in a toast.
+ */
+export function useFaults(names) {
+  const [faults, setFaults] = useState({});
+  const send = (act) => {
+    setFaults({});
+    return act().catch((refusal) => {
+      const { "": other, ...atFields } = faultsOf(refusal.details || [], names);
+      setFaults(Object.fromEntries(Object.entries(atFields).map(([name, words]) => [name, sentence(words)])));
+      if (other || !Object.keys(atFields).length) showRefusal(refusal);
+      return null;
+    });
+  };
+  return [faults, send];
+}
 
 /**
  * A label around any input; `hint` says what it means, `mark` what it was before, `fault` what is wrong, `reads` what is read
  * of a number ("" of none, and then the line stays for screen readers).
  */
-export function Field({ label, hint, fault, mark, reads, isInvalid = Boolean(fault), children }) {
+export function Field({ label, hint, fault, mark, reads, isUnread: cannotRead = false, children }) {
   const id = useId();
   const described = [reads && `${id}-reads`, hint && `${id}-hint`, mark && `${id}-mark`, fault && `${id}-fault`].filter(Boolean).join(" ");
   return html`<div class=${`field ${fault ? "faulty" : ""}`}><label for=${id}>${label}</label>
-    ${children({ id, "aria-describedby": described || undefined, "aria-invalid": isInvalid ? "true" : undefined })}
+    ${children({ id, "aria-describedby": described || undefined, "aria-invalid": fault || cannotRead ? "true" : undefined, "data-unread": cannotRead ? "" : undefined })}
     ${reads !== undefined && html`<small class="reads" id=${`${id}-reads`} aria-live="polite">${reads}</small>`}
     ${mark && html`<small class="was" id=${`${id}-mark`}>${mark}</small>`}
     ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}
@@ -53,7 +84,7 @@ function NumberField({ kind, unit, reads, ...props }) {
     event.target.value = plain ?? kind.edit(value);
     event.target.select();
   };
-  return html`<${Field} ...${about(props)} fault=${wrong ? typed === null && wrong : fault} isInvalid=${Boolean(wrong || fault)} reads=${said}>
+  return html`<${Field} ...${about(props)} fault=${wrong ? typed === null && wrong : fault} isUnread=${Boolean(wrong)} reads=${said}>
     ${(names) => html`<span class=${unit ? "with-unit" : "bare"}><input ...${names} ...${others(props)} type="text" inputmode=${kind.inputmode} autocomplete="off" spellcheck=${false}
       value=${text} onInput=${onInput} onFocus=${onFocus} onBlur=${judge} onKeyDown=${(event) => event.key === "Enter" && judge()} />${unit && html`<u>${unit}</u>`}</span>`}</${Field}>`;
 }

@@ -2,11 +2,11 @@
 import { useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call, get } from "../api.js";
-import { Empty, Loaded, attempt, deleteIfSure, showRefusal, useAct, useLoad } from "./states.js";
+import { Empty, Loaded, deleteIfSure, showRefusal, useAct, useLoad } from "./states.js";
 import { clock, secondsOf, span } from "../format.js";
 import { listings, now, tasks } from "../store.js";
 import { Copyable, Table, isFaulty } from "./basics.js";
-import { Check, Choice, CountField, TextField } from "./field.js";
+import { Check, Choice, CountField, TextField, useFaults } from "./field.js";
 
 const SCOPES = ["read", "trade", "control"];
 
@@ -35,11 +35,12 @@ function Tokens() {
   const [made, setMade] = useState(null);
   const [form, setForm] = useState(null);
   const { isBusy, run } = useAct();
+  const [faults, send] = useFaults(["name", "taskId", "expiresInDays"]);
   const end = (row) => run(() => deleteIfSure(`/tokens/${row.id}`, { title: t("tokens.end.title", row), lines: [t("tokens.end.what")], act: t("sessions.end") }, found.again));
   const make = (event) => {
     event.preventDefault();
     if (isFaulty(event.target)) return undefined;
-    return run(() => attempt(async () => {
+    return run(() => send(async () => {
       setMade(await call("POST", "/tokens", { name: form.name, scopes: form.scopes, taskId: form.taskId ? Number(form.taskId) : null, expiresInDays: form.days ?? 0 }));
       setForm(null);
       found.again();
@@ -50,9 +51,9 @@ function Tokens() {
       ${!form && html`<button class="button" onClick=${() => (setMade(null), setForm({ name: "", scopes: ["read"], days: 90, taskId: "" }))}>${t("tokens.make")}</button>`}</header>
     ${made && html`<div class="panel-body"><div class="note good"><p>${t("tokens.made")}</p><${Copyable} text=${made.token} head=${60} name=${t("tokens.title")} /></div></div>`}
     ${form && html`<form class="form panel-body" onSubmit=${make}><div class="pair">
-        <${TextField} label=${t("word.name")} value=${form.name} onChange=${(name) => setForm({ ...form, name })} />
-        <${CountField} label=${t("tokens.days")} min="1" max="365" value=${form.days} onChange=${(days) => setForm({ ...form, days })} />
-        <${Choice} label=${t("tokens.task")} value=${form.taskId} onChange=${(taskId) => setForm({ ...form, taskId })}
+        <${TextField} label=${t("word.name")} fault=${faults.name} value=${form.name} onChange=${(name) => setForm({ ...form, name })} />
+        <${CountField} label=${t("tokens.days")} min="1" max="365" fault=${faults.expiresInDays} value=${form.days} onChange=${(days) => setForm({ ...form, days })} />
+        <${Choice} label=${t("tokens.task")} fault=${faults.taskId} value=${form.taskId} onChange=${(taskId) => setForm({ ...form, taskId })}
           options=${[["", t("tokens.task.all")], ...(tasks.value || []).map((each) => [String(each.id), each.slug]), ...(listings.value || []).map((each) => [String(each.id), `#${each.id}`])]} /></div>
       <fieldset class="checks"><legend>${t("tokens.scopes")}</legend>${SCOPES.map((scope) => html`<${Check} key=${scope} label=${t(`tokens.scope.${scope}`)} hint=${t(`tokens.scope.${scope}.hint`)} value=${form.scopes.includes(scope)}
         onChange=${(is) => setForm({ ...form, scopes: is ? [...form.scopes, scope] : form.scopes.filter((each) => each !== scope) })} />`)}</fieldset>

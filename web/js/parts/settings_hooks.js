@@ -1,27 +1,45 @@
 // Hooks: who is told of what, whether it arrives, and another try.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call, get } from "../api.js";
-import { Empty, Loaded, attempt, confirmed, deleteIfSure, showRefusal, toast, useAct, useLoad, wordsOf } from "./states.js";
+import { Empty, Loaded, confirmed, deleteIfSure, showRefusal, toast, useAct, useLoad, wordsOf } from "./states.js";
 import { clock, secondsOf } from "../format.js";
 import { now } from "../store.js";
 import { Copyable, Table, isFaulty } from "./basics.js";
-import { Check, Choice, CountField, TextField } from "./field.js";
+import { Check, Choice, CountField, TextField, useFaults } from "./field.js";
 
 const KINDS = ["webhook", "ntfy", "telegram", "discord", "mail"];
 const WITH_SECRET = ["webhook", "ntfy", "telegram"];
 const EVENTS = ["fill", "sold", "error", "recovered", "worker_dead", "halted", "quota", "outbid_limited", "listed", "plan_expiring", "daily"];
 const USUAL = EVENTS.slice(0, 7);
 
+/** The switch for notifications of this browser; its module is loaded with it, and by the shell once they are on. */
+function InThisBrowser() {
+  const [notify, setNotify] = useState(null);
+  useEffect(() => void import("../notify.js").then(setNotify, () => {}), []);
+  const { isBusy, run } = useAct();
+  if (!notify) return null;
+  const { isWanted, permission, want } = notify;
+  const isBlocked = ["none", "denied"].includes(permission.value);
+  return html`<section class="panel" aria-labelledby="notify-title"><header class="panel-head"><h2 id="notify-title">${t("notify.title")}</h2>
+      ${!isBlocked && html`<button class="button" disabled=${isBusy} onClick=${() => run(() => want(!isWanted.value))}>${t(isWanted.value ? "notify.off" : "notify.on")}</button>`}</header>
+    <div class="panel-body"><p class="quiet">${t(isBlocked ? `notify.${permission.value}` : "notify.what")}</p></div></section>`;
+}
+
 export default function Hooks() {
+  return html`<${Targets} /><${InThisBrowser} />`;
+}
+
+function Targets() {
   const found = useLoad((abort) => get("/hooks", { abort }));
   const [form, setForm] = useState(null);
   const [made, setMade] = useState(null);
   const { isBusy, run } = useAct();
+  const [faults, send] = useFaults(["url", "secret", "minIntervalSeconds"]);
   const make = (event) => {
     event.preventDefault();
     if (isFaulty(event.target)) return undefined;
-    return run(() => attempt(async () => {
+    return run(() => send(async () => {
       const { every, ...rest } = form;
       setMade(await call("POST", "/hooks", { ...rest, secret: WITH_SECRET.includes(form.kind) ? form.secret : "", minIntervalSeconds: every ?? 0 }));
       setForm(null);
@@ -31,17 +49,17 @@ export default function Hooks() {
   return html`<section class="panel" aria-labelledby="hooks-title"><header class="panel-head"><h2 id="hooks-title">${t("hooks.title")}</h2>
       ${!form && html`<button class="button" onClick=${() => (setMade(null), setForm({ kind: "webhook", url: "", secret: "", events: USUAL, every: 0 }))}>${t("hooks.make")}</button>`}</header>
     ${made?.secret && html`<div class="panel-body"><div class="note good"><p>${t("hooks.made")}</p><${Copyable} text=${made.secret} head=${60} name=${t("hooks.secret")} /></div></div>`}
-    ${form && html`<${HookForm} form=${form} setForm=${setForm} isBusy=${isBusy} onMake=${make} />`}
+    ${form && html`<${HookForm} form=${form} setForm=${setForm} faults=${faults} isBusy=${isBusy} onMake=${make} />`}
     <${Loaded} from=${found} rows=${1} tall=${90}>${(rows) => (rows.length ? html`<ul>${rows.map((hook) => html`<${Hook} key=${hook.id} hook=${hook} again=${found.again} />`)}</ul>` : !form && html`<${Empty}>${t("hooks.none")}</${Empty}>`)}</${Loaded}></section>`;
 }
 
-function HookForm({ form, setForm, isBusy, onMake }) {
+function HookForm({ form, setForm, faults, isBusy, onMake }) {
   const set = (name) => (value) => setForm({ ...form, [name]: value });
   return html`<form class="form panel-body" onSubmit=${onMake}><div class="pair">
       <${Choice} label=${t("word.to")} value=${form.kind} onChange=${set("kind")} options=${KINDS.map((each) => [each, t(`hooks.kind.${each}`)])} />
-      <${TextField} label=${t("word.address")} hint=${t(`hooks.url.${form.kind}`)} value=${form.url} onChange=${set("url")} />
-      ${WITH_SECRET.includes(form.kind) && html`<${TextField} label=${t("hooks.secret")} hint=${t(`hooks.secret.${form.kind}`)} value=${form.secret} onChange=${set("secret")} />`}
-      <${CountField} label=${t("hooks.every")} min="0" max="86400" value=${form.every} onChange=${set("every")} /></div>
+      <${TextField} label=${t("word.address")} hint=${t(`hooks.url.${form.kind}`)} fault=${faults.url} value=${form.url} onChange=${set("url")} />
+      ${WITH_SECRET.includes(form.kind) && html`<${TextField} label=${t("hooks.secret")} hint=${t(`hooks.secret.${form.kind}`)} fault=${faults.secret} value=${form.secret} onChange=${set("secret")} />`}
+      <${CountField} label=${t("hooks.every")} min="0" max="86400" fault=${faults.minIntervalSeconds} value=${form.every} onChange=${set("every")} /></div>
     <fieldset class="checks"><legend>${t("hooks.events")}</legend>${EVENTS.map((name) => html`<${Check} key=${name} label=${t(`hooks.event.${name}`)} value=${form.events.includes(name)}
       onChange=${(is) => set("events")(is ? [...form.events, name] : form.events.filter((each) => each !== name))} />`)}</fieldset>
     <div class="acts-row"><button type="button" class="button" onClick=${() => setForm(null)}>${t("cancel")}</button><button class="button primary" disabled=${isBusy}>${t("hooks.make")}</button></div></form>`;

@@ -3,11 +3,11 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call, get } from "../api.js";
-import { Dialog, Empty, Loaded, attempt, deleteIfSure, showRefusal, toast, useAct, useLoad, wordsOf } from "./states.js";
+import { Dialog, Empty, Loaded, deleteIfSure, toast, useAct, useLoad, wordsOf } from "./states.js";
 import { amount, count } from "../format.js";
 import { me, tasks } from "../store.js";
 import { WALLETS } from "../wallets.js";
-import { CountField, SatsField, TextField } from "./field.js";
+import { CountField, SatsField, TextField, useFaults } from "./field.js";
 import { Table, isFaulty } from "./basics.js";
 
 const asked = signal(null);
@@ -72,11 +72,12 @@ const isLooser = (wanted, former) => former !== null && (wanted === null || want
 function Ceilings({ ceilings, set }) {
   const [wanted, setWanted] = useState({ maxExposure: ceilings.maxExposure, maxHardcap: ceilings.maxHardcap });
   const { isBusy, run } = useAct();
+  const [faults, send] = useFaults(["maxExposure", "maxHardcap"]);
   const isRaise = ["maxExposure", "maxHardcap"].some((name) => isLooser(wanted[name], ceilings[name]));
   const save = (event) => {
     event.preventDefault();
     if (isFaulty(event.target)) return undefined;
-    return run(() => attempt(async () => {
+    return run(() => send(async () => {
       const consent = isRaise ? await approve(wanted) : {};
       if (!consent) return;
       set(await call("PUT", "/ceilings", { ...wanted, ...consent }));
@@ -84,8 +85,8 @@ function Ceilings({ ceilings, set }) {
     }));
   };
   return html`<form class="form panel-body" onSubmit=${save}><p class="quiet">${t("ceilings.what")}</p><div class="pair">
-      <${SatsField} label=${t("ceilings.exposure")} hint=${t("ceilings.exposure.hint", { plan: amount(ceilings.planMaxExposure) })} value=${wanted.maxExposure} onChange=${(maxExposure) => setWanted({ ...wanted, maxExposure })} />
-      <${SatsField} label=${t("ceilings.hardcap")} hint=${t("ceilings.hardcap.hint")} value=${wanted.maxHardcap} onChange=${(maxHardcap) => setWanted({ ...wanted, maxHardcap })} /></div>
+      <${SatsField} label=${t("ceilings.exposure")} hint=${t("ceilings.exposure.hint", { plan: amount(ceilings.planMaxExposure) })} fault=${faults.maxExposure} value=${wanted.maxExposure} onChange=${(maxExposure) => setWanted({ ...wanted, maxExposure })} />
+      <${SatsField} label=${t("ceilings.hardcap")} hint=${t("ceilings.hardcap.hint")} fault=${faults.maxHardcap} value=${wanted.maxHardcap} onChange=${(maxHardcap) => setWanted({ ...wanted, maxHardcap })} /></div>
     <div class="acts-row"><button class="button primary" disabled=${isBusy}>${t(isRaise ? "ceilings.approve" : "word.save")}</button></div></form>`;
 }
 
@@ -96,20 +97,21 @@ function Budgets() {
   const found = useLoad((abort) => get("/budgets", { abort }));
   const [form, setForm] = useState(null);
   const { isBusy, run } = useAct();
+  const [faults, send] = useFaults(Object.keys(NEW));
   const make = (event) => {
     event.preventDefault();
     if (isFaulty(event.target)) return undefined;
     const body = Object.fromEntries(Object.entries(form).map(([name, value]) => [name, value ?? 0]));
-    return run(() => call("POST", "/budgets", body).then(() => (setForm(null), found.again()), showRefusal));
+    return run(() => send(() => call("POST", "/budgets", body).then(() => (setForm(null), found.again()))));
   };
   const end = (row) => run(() => deleteIfSure(`/budgets/${row.id}`, { title: t("budgets.delete.title", row), lines: [t("budgets.delete.what")], act: t("word.delete") }, found.again));
   const used = (is, most) => (most ? t("word.used_of", { used: amount(is), most: amount(most) }) : t("word.no_limit"));
   const named = (id) => tasks.value?.find((each) => each.id === id)?.slug || `#${id}`;
   return html`<section class="panel" aria-labelledby="budgets-title"><header class="panel-head"><h2 id="budgets-title">${t("budgets.title")}</h2>
       ${!form && html`<button class="button" onClick=${() => setForm(NEW)}>${t("budgets.make")}</button>`}</header>
-    ${form && html`<form class="form panel-body" onSubmit=${make}><div class="pair"><${TextField} label=${t("word.name")} value=${form.name} onChange=${(name) => setForm({ ...form, name })} />
-      ${BOUNDS.map(([field, name]) => html`<${SatsField} key=${field} label=${t(`budgets.${name}`)} hint=${t("budgets.empty")} value=${form[field]} onChange=${(value) => setForm({ ...form, [field]: value })} />`)}
-      <${CountField} label=${t("budgets.fills")} hint=${t("budgets.empty")} min="0" value=${form.maxFills} onChange=${(maxFills) => setForm({ ...form, maxFills })} /></div>
+    ${form && html`<form class="form panel-body" onSubmit=${make}><div class="pair"><${TextField} label=${t("word.name")} fault=${faults.name} value=${form.name} onChange=${(name) => setForm({ ...form, name })} />
+      ${BOUNDS.map(([field, name]) => html`<${SatsField} key=${field} label=${t(`budgets.${name}`)} hint=${t("budgets.empty")} fault=${faults[field]} value=${form[field]} onChange=${(value) => setForm({ ...form, [field]: value })} />`)}
+      <${CountField} label=${t("budgets.fills")} hint=${t("budgets.empty")} min="0" fault=${faults.maxFills} value=${form.maxFills} onChange=${(maxFills) => setForm({ ...form, maxFills })} /></div>
       <div class="acts-row"><button type="button" class="button" onClick=${() => setForm(null)}>${t("cancel")}</button><button class="button primary" disabled=${isBusy}>${t("budgets.make")}</button></div></form>`}
     <${Loaded} from=${found} rows=${1} tall=${44}>${(rows) => (rows.length ? html`<${Table} label=${t("budgets.title")} rows=${rows} keyOf=${(row) => row.id} columns=${[
       { name: t("word.name"), cell: (row) => html`<b>${row.name}</b>` },

@@ -1,9 +1,10 @@
 // What stands around every screen: where one can go, the brake, how amounts and colours are shown, and the connection.
 import { effect, signal } from "@preact/signals";
-import { useLayoutEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { versionOfServer } from "../api.js";
 import { html, t } from "../page.js";
 import { clock, short, span, unitName } from "../format.js";
+import { device } from "../kept.js";
 import { handleKey, opened } from "../keys.js";
 import { heard, link, me, now } from "../store.js";
 import { Brake } from "./brake.js";
@@ -26,10 +27,10 @@ const ON_A_PHONE = 4;
 export const placesOf = (user) => (user?.isAdmin ? [...NAV, ADMIN] : NAV);
 
 const THEMES = ["auto", "dark", "light"];
-export const theme = signal(localStorage.getItem("theme") || "auto");
+export const theme = signal(device.getItem("theme") || "auto");
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
-  localStorage.setItem("theme", theme.value);
+  device.setItem("theme", theme.value);
 });
 
 /** The server's version in words, "" until it is known: a server that is back may be another one. */
@@ -40,6 +41,7 @@ effect(() => {
 
 export function Shell({ here, children }) {
   // Not after the first picture, as an effect would: a key that is pressed as soon as one sees the page is heard.
+  useEffect(() => void (device.getItem("notify") && import("../notify.js").catch(() => {})), []);
   useLayoutEffect(() => {
     addEventListener("keydown", handleKey);
     return () => removeEventListener("keydown", handleKey);
@@ -55,7 +57,7 @@ export function Shell({ here, children }) {
       <${UnitSwitch} label=${t("unit.switch", { name: unitName() })} />
       <button class="chip wide-only" aria-label=${t("theme.switch", { name: t(`theme.${theme.value}`) })}
         onClick=${() => (theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % 3])}>${t(`theme.${theme.value}`)}</button>
-      <a class="chip wide-only account" href="#/settings" title=${me.value?.address} aria-label=${t("account", { address: me.value?.address || "" })}>${me.value?.displayName || short(me.value?.address, 6, 4)}</a></header>
+      <a class="chip wide-only account" href="#/settings" title=${me.value?.address} >${me.value?.displayName || short(me.value?.address, 6, 4)}</a></header>
     ${link.value === "offline" && html`<div class="banner" role="alert">${heard.value ? t("offline", { at: clock(heard.value, now.value), age: span(now.value - heard.value) }) : t("offline.first")}</div>`}
     <main id="main" tabindex="-1" class=${link.value === "offline" ? "is-old" : ""}>${children}</main>
     ${opened.value && help.value && html`<${help.value} />`}</div>`;

@@ -35,6 +35,7 @@ export function useAct() {
   const under = useRef(false);
   const run = async (act) => {
     if (under.current) return undefined;
+    endTrouble();
     under.current = true;
     setBusy(true);
     try {
@@ -58,6 +59,11 @@ export function toast(words, { undo, isBad = false } = {}) {
   timer = setTimeout(() => (shown.value = null), isBad ? 2 * STAYS_MS : STAYS_MS);
 }
 
+/** An error is over once the person tries again or goes elsewhere. */
+function endTrouble() {
+  if (shown.peek()?.isBad) shown.value = null;
+}
+
 export function Toast() {
   const said = shown.value;
   const end = () => (shown.value = null);
@@ -75,10 +81,10 @@ function end(answer) {
   question?.resolve(answer);
 }
 
-// Who leaves a screen has not agreed to what it asked.
+// Leaving a screen does not agree to what it asked.
 let path = place.peek().path;
 place.subscribe((next) => {
-  if (next.path !== path) end(false);
+  if (next.path !== path) (end(false), endTrouble());
   path = next.path;
 });
 
@@ -139,7 +145,7 @@ export function Skeleton({ rows = 3, tall = 64 }) {
 export const Empty = ({ title, children, action }) => html`<div class="empty">
   ${title && html`<b>${title}</b>`}<p>${children}</p>${action}</div>`;
 
-const sentence = (words) => words[0].toUpperCase() + words.slice(1) + (/[.!?]$/.test(words) ? "" : ".");
+export const sentence = (words) => words[0].toUpperCase() + words.slice(1) + (/[.!?]$/.test(words) ? "" : ".");
 
 /** The words of a refusal: the server's own, else those of its status. `isRead`: nothing was to be changed. */
 export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {

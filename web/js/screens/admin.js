@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call, get } from "../api.js";
-import { Dialog, Empty, Loaded, attempt, confirmed, showRefusal, toast, useAct, useLoad } from "../parts/states.js";
+import { Dialog, Empty, Loaded, attempt, confirmed, toast, useAct, useLoad } from "../parts/states.js";
 import { amount, clock, count, secondsOf, short, span } from "../format.js";
 import { setQuery } from "../router.js";
 import { me, now, setControl } from "../store.js";
 import { Copyable, Money, Pages, Table, usePages } from "../parts/basics.js";
-import { Choice, Field, Segments, TextField } from "../parts/field.js";
+import { Choice, Field, Segments, TextField, useFaults } from "../parts/field.js";
 import "../texts/admin.js";
 import "../texts/venues.js";
 
@@ -72,9 +72,10 @@ function Whitelist() {
   const found = useLoad(readWhitelist);
   const [address, setAddress] = useState("");
   const { isBusy, run } = useAct();
+  const [faults, send] = useFaults(["address"]);
   const add = (event) => {
     event.preventDefault();
-    return run(() => call("POST", "/admin/whitelist", { address: address.trim() }).then(() => (setAddress(""), found.again()), showRefusal));
+    return run(() => send(() => call("POST", "/admin/whitelist", { address: address.trim() }).then(() => (setAddress(""), found.again()))));
   };
   const remove = (row) => run(() => attempt(async () => {
     if (!(await confirmed({ title: t("admin.remove.title", row), lines: [t("admin.remove.what")], act: t("admin.remove") }))) return;
@@ -83,7 +84,7 @@ function Whitelist() {
     found.again();
   }));
   return html`<section class="panel" aria-label=${t("admin.tab.whitelist")}><form class="panel-body admin-find" onSubmit=${add}>
-      <${TextField} label=${t("admin.add.label")} value=${address} onChange=${setAddress} /><button class="button primary" disabled=${isBusy || !address.trim()}>${t("word.add")}</button></form>
+      <${TextField} label=${t("admin.add.label")} fault=${faults.address} value=${address} onChange=${setAddress} /><button class="button primary" disabled=${isBusy || !address.trim()}>${t("word.add")}</button></form>
     <${Loaded} from=${found} rows=${2} tall=${44}>${(list) => html`${list.isOpen && html`<div class="panel-body"><div class="note"><p>${t("admin.open")}</p></div></div>`}
       <${Table} label=${t("admin.tab.whitelist")} rows=${[...list.fromSettings, ...list.addresses]} keyOf=${(row) => `${row.address} ${row.addedAt || ""}`} columns=${[
         { name: t("word.address"), cell: (row) => html`<span><${Copyable} text=${row.address} head=${8} tail=${6} />${row.isAdmin && html` <span class="tag">${t("admin.user.admin")}</span>`}</span>` },

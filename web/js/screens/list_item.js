@@ -6,7 +6,8 @@ import { Empty, Loaded, Refused, Skeleton, showRefusal, toast, useAct, useLoad, 
 import { readShapes } from "../config_shape.js";
 import { amount, short } from "../format.js";
 import { Picture, itemOf, items, nameOf, readItem, readItems, readPicture } from "../parts/picture.js";
-import { bodyOf, drawnFields, faultsOf, payoutOf, valuesOf } from "../listing_state.js";
+import { faultsOf } from "../parts/field.js";
+import { bodyOf, drawnFields, payoutOf, valuesOf } from "../listing_state.js";
 import { inscriptionIn } from "../pasted.js";
 import { goOn, setQuery } from "../router.js";
 import { link, listings, quietly, readListings, readVenues, readWallet, venues, wallet } from "../store.js";

@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { html, knows, t } from "../page.js";
 import { get } from "../api.js";
-import { linesOf } from "../feed.js";
+import { linesOf, ranked } from "../feed.js";
 import { NONE, amount, clock, count, iso, percent, secondsOf, span, unitName } from "../format.js";
 import { standingOf } from "../standing.js";
 import { bookOf, control, feed, fillsToday, listingOf, listings, me, momentOf, now, quietly, readFillsToday, taskIds, taskOf, tasks, venues, wallet } from "../store.js";
@@ -63,7 +63,7 @@ export function Notes() {
 const MOST = 10;
 
 export function Feed() {
-  const lines = linesOf(feed.value, MOST);
+  const lines = ranked(linesOf(feed.value), MOST);
   return html`<section class="panel" aria-labelledby="feed-title"><header class="panel-head"><h2 id="feed-title">${t("overview.feed")}</h2>
       <a class="link" href="#/history">${t("overview.feed.all")}</a></header>
     ${lines.length ? html`<ol class="feed">${lines.map((line) => html`<${Line} key=${line.id} line=${line} />`)}</ol>` : html`<div class="empty"><p>${t("overview.feed.none")}</p></div>`}</section>`;

@@ -5,6 +5,7 @@ import { beginSession, call, clockAheadMs, get, wasEnded } from "../api.js";
 import { Copyable, Icon, Logo } from "../parts/basics.js";
 import { Check, Segments } from "../parts/field.js";
 import { useCountdown, wordsOf } from "../parts/states.js";
+import { device } from "../kept.js";
 import "../texts/signin.js";
 import { Closed, NoAddress, WALLETS, watch } from "../wallets.js";
 
@@ -20,6 +21,9 @@ const playWallet = (address) => ({
   connect: async () => ({ address }),
   sign: async (it, account, message, challengeId) => (await call("POST", "/auth/play", { challengeId })).signature,
 });
+
+/** Fetches what the signed-in page needs while the wallet signs; a file that does not arrive is fetched again then. */
+const fetchAhead = () => Promise.allSettled([import("../parts/shell.js"), import("../events.js"), import("./overview.js")]);
 
 /** Says why somebody is not signed in, as {title, what, isCalm?, address?, retryAfterS?}. */
 function troubleOf(failure, { name, address, expiresAt }) {
@@ -96,7 +100,7 @@ export default function SignIn() {
   const [text, setText] = useState("");
   const [trouble, setTrouble] = useState(null);
   const [isKept, setKept] = useState(false);
-  const [purpose, setPurpose] = useState(localStorage.getItem(PURPOSE) === "payment" ? "payment" : "ordinals");
+  const [purpose, setPurpose] = useState(device.getItem(PURPOSE) === "payment" ? "payment" : "ordinals");
   const play = usePlayAddress();
   const left = useCountdown(trouble?.retryAfterS || 0, trouble);
   const attempt = useRef(0);
@@ -113,6 +117,7 @@ export default function SignIn() {
     setTrouble(null);
     setText("");
     setBusy(wallet);
+    fetchAhead();
     try {
       const it = wallet.find();
       const account = await wallet.connect(it, purpose);
@@ -140,7 +145,7 @@ export default function SignIn() {
   }
 
   const choosePurpose = (value) => {
-    localStorage.setItem(PURPOSE, value);
+    device.setItem(PURPOSE, value);
     setPurpose(value);
   };
   const isShut = busy !== null || left > 0;

@@ -45,7 +45,7 @@ define({
   "note.quota.left": ({ venue }) => `The month's calls to ${venue} are used up until the month ends. Open bids there can still be filled, and expire. Listings can still be sold.`,
 
   "feed.placed": (told) => `${paper(told)}${told.count > 1 ? `${bids(told.count)} went live` : "A bid went live"}, ${between(told)}`,
-  "feed.moved": (told) => `${paper(told)}A bid moved from ${told.was} to ${told.high}`,
+  "feed.moved": ({ moves, was, low, high, isPaper }) => `${paper({ isPaper })}${moves ? `Bids moved ${moves} times, ${low === high ? `to ${high}` : `between ${low} and ${high}`}` : `A bid moved from ${was} to ${high}`}`,
   "feed.repriced": (told) => `Listing moved from ${told.was} to ${told.high}`,
   "feed.gone.cancelled": (told) => `${paper(told)}${told.count > 1 ? `${bids(told.count)} taken off` : "A bid taken off"}, ${between(told)}`,
   "feed.gone.expired": (told) => `${paper(told)}${told.count > 1 ? `${bids(told.count)} expired` : "A bid expired"}, ${between(told)}`,

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html, t } from "../../page.js";
 import { call, get } from "../../api.js";
+import { tab } from "../../kept.js";
 import { Dialog, confirmed, toast, useAct, useLoad, wordsOf } from "../../parts/states.js";
 import { holdPlace } from "../../router.js";
 import { Choice, TextField } from "../../parts/field.js";
@@ -46,7 +47,7 @@ export function KeepPreset({ values }) {
 
 function read(key, of) {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(key));
+    const kept = JSON.parse(tab.getItem(key));
     return kept?.of === of ? kept.values : null;
   } catch {
     return null;
@@ -63,10 +64,10 @@ export function useDraft(key, base, start, of) {
   const [isRestored, setRestored] = useState(kept !== null && changed(kept, start).length > 0);
   const changes = changed(values, base);
   const isDirty = changes.length > 0;
-  const drop = () => sessionStorage.removeItem(key);
+  const drop = () => tab.removeItem(key);
   /** Keeps values in the tab, and returns them. */
   const keep = (next) => {
-    if (changed(next, base).length > 0) sessionStorage.setItem(key, JSON.stringify({ of, values: next }));
+    if (changed(next, base).length > 0) tab.setItem(key, JSON.stringify({ of, values: next }));
     else drop();
     return next;
   };

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { html, t } from "../../page.js";
 import { call, get, withQuery } from "../../api.js";
 import { amount } from "../../format.js";
+import { faultsOf } from "../../parts/field.js";
 import { now } from "../../store.js";
 import { frameOf, sumOf } from "./plan_view.js";
 import { changeWords } from "./words.js";
@@ -10,16 +11,6 @@ import { changeWords } from "./words.js";
 const CALM_MS = 120;
 const NAME_CALM_MS = 400;
 const OLD_MS = 30_000;
-
-/** Splits the server's "field: what is wrong" into {field: words}; what names no field is under "". */
-function faultsOf(details) {
-  const faults = {};
-  for (const detail of details) {
-    const [, name, words] = /^([A-Za-z]+): (.*)$/s.exec(detail) || [null, "", detail];
-    faults[name] = faults[name] ? `${faults[name]}. ${words}` : words;
-  }
-  return faults;
-}
 
 /** A refusal's words at their fields; null where it is about no field. */
 export function atFields(refusal) {

@@ -6,7 +6,8 @@ import { Loaded, attempt, confirmed, toast, useAct, useLoad, wordsOf } from "../
 import { readShapes } from "../../config_shape.js";
 import { amount } from "../../format.js";
 import { nameOf, readItem } from "../../parts/picture.js";
-import { changeOf, drawnFields, faultsOf, standOf, valuesOf } from "../../listing_state.js";
+import { faultsOf } from "../../parts/field.js";
+import { changeOf, drawnFields, standOf, valuesOf } from "../../listing_state.js";
 import { ListingPlan, askPlan, confirmListing, usePlan } from "../../parts/listing_plan.js";
 import { goOn, setQuery } from "../../router.js";
 import { leave, link, listingOf, quietly, readListing, readListings, stay } from "../../store.js";
