@@ -1,7 +1,7 @@
-"""What each user's holdings and open bids came to, once an hour.
+"""The worth of each user's holdings, and the sats of their open bids, once an hour.
 
-The gain of sales is not kept: it follows from the trades. What held items were worth at the floor, and what was open,
-is known only at the time.
+The gain of sales is not kept, because it follows from the trades. The worth at the floor, and what was open, are known
+only at the time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _DUE = Statement(
 )
 _IS_DUE = Statement("SELECT COUNT(*) FROM worth_samples WHERE user_id = :user_id AND hour = :hour")
 _INSERT = Statement(f"{insertion(WorthSample)} ON CONFLICT (user_id, hour) DO NOTHING")
-# A row of the future is from a clock that was wrong; an hour's difference between two machines is none.
+# A row of the future was made by a wrong clock; those of two machines may differ by a little.
 _UNDO = Statement("DELETE FROM worth_samples WHERE user_id = :user_id AND hour > :next_hour")
 _AFTER = Statement("SELECT hour FROM worth_samples WHERE user_id = :user_id ORDER BY hour DESC LIMIT 1 OFFSET :newer")
 _FORGET = Statement("DELETE FROM worth_samples WHERE user_id = :user_id AND hour <= :last")

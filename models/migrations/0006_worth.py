@@ -1,4 +1,4 @@
-"""The samples of what each user's holdings and open bids came to, once an hour."""
+"""Samples of each user: the worth of the holdings and the sats of open bids, once an hour."""
 
 from typing import Any
 

@@ -30,7 +30,7 @@ def add(user_id: int, *hours: int) -> list[bool]:
     return [worth.add(user_id, SOME, START_MS + hour * HOUR_MS + 1) for hour in hours]
 
 
-def test_an_hour_has_its_first_sample_whoever_comes_later(database: str) -> None:
+def test_an_hour_keeps_its_first_sample(database: str) -> None:
     owner = user().id
     assert worth.add(owner, SOME, START_MS + 7)
     assert not worth.add(owner, Worth(1, None, None, 2), START_MS + HOUR_MS - 1)
