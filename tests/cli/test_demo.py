@@ -26,6 +26,7 @@ class House:
         self.held: dict[str, str] = {}
         self.bids: list[dict[str, Any]] = []
         self.bought: list[str] = []
+        self.sold_into = 0
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         match method, path.split("?")[0].split("/")[2:]:
@@ -61,7 +62,7 @@ class House:
 
     def sell_into(self, bid: dict[str, Any]) -> None:
         assert bid["id"] == "high"
-        self.buy(BOUGHT)
+        self.sold_into += 1
 
     def buy(self, inscription: str) -> None:
         self.bought.append(inscription)
@@ -81,6 +82,7 @@ def look(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Looks once more, as if there were no need to wait."""
     monkeypatch.setattr("cli.demo._LOOK_EVERY_S", 0)
     monkeypatch.setattr("cli.demo._LIST_EVERY_S", 0)
+    monkeypatch.setattr("cli.demo._FIRST_S", 0)
     return Demo(house).step  # type: ignore[arg-type]
 
 
@@ -89,6 +91,9 @@ def test_what_was_bought_is_listed_one_at_a_time_and_a_gift_never(house: House, 
     assert (house.listings, house.held) == ([], {GIFT: VAULT}), "no bid is there yet"
     house.bids = [{"id": "low", "price": 1}, {"id": "high", "price": 2}]
     look()
+    look()
+    assert house.sold_into == 1, "the fill is not known yet"
+    house.buy(BOUGHT)
     look()
     assert [each["inscriptionId"] for each in house.listings] == [BOUGHT]
     assert house.held[BOUGHT] == VAULT

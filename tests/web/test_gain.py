@@ -16,6 +16,7 @@ from tests.web.visitor import Person, Stay, Visitor, staying
 HOUR = 3_600
 TO = 1_795_418_590
 FROM = TO - 30 * 24 * HOUR
+GAP = 9_000
 
 
 def series(*rows: tuple[int, int, int | None, int | None, int | None]) -> dict[str, list[int | None]]:
@@ -26,11 +27,12 @@ def series(*rows: tuple[int, int, int | None, int | None, int | None]) -> dict[s
 
 
 def rows_of(javascript: Modules, *rows: Any) -> list[dict[str, Any]]:
-    return list(javascript.call("gain_shape.js", "rowsOf", series(*rows), FROM, TO))
+    return list(javascript.call("gain_shape.js", "rowsOf", series(*rows), GAP))
 
 
 def shape(javascript: Modules, rows: list[dict[str, Any]], *, is_small: bool = False) -> dict[str, Any]:
-    return dict(javascript.call("gain_shape.js", "gainShape", rows, FROM, TO, 760, 300, is_small))
+    data = {"rows": rows, "from": FROM, "to": TO, "gap": GAP}
+    return dict(javascript.call("gain_shape.js", "gainShape", data, 760, 300, is_small))
 
 
 def test_the_gain_counts_from_the_first_moment_and_a_sample_holds_until_the_next(javascript: Modules) -> None:
@@ -57,7 +59,7 @@ def test_lines_break_where_nothing_ran_and_where_no_floor_was_known(javascript: 
     assert found["exposure"].endswith("h0"), "one sample alone is a dot"
 
 
-def test_a_loss_stands_below_zero_and_zero_is_in_the_picture(javascript: Modules) -> None:
+def test_a_loss_is_below_zero_and_zero_is_in_the_picture(javascript: Modules) -> None:
     found = shape(javascript, rows_of(javascript, (3, 0, 0, 5, 0), (2, -40, 20, 5, 0), (0, -40, -10, 5, 0)))
     assert found["least"] < -40 and found["most"] > 20
     heights = [float(each) for each in re.findall(r"V([\d.]+)", found["gained"])]
@@ -85,12 +87,12 @@ def test_the_axis_has_few_round_values_and_zero(javascript: Modules, least: int,
     assert javascript.call("gain_shape.js", "ticksOf", least, most, 3) == ticks
 
 
-@pytest.mark.parametrize("hours", [24, 24 * 7, 24 * 30, 24 * 365])
-def test_times_stand_at_full_hours_of_the_reader_and_not_too_close(javascript: Modules, hours: int) -> None:
+@pytest.mark.parametrize("hours", [1, 24, 24 * 7, 24 * 30, 24 * 365])
+def test_times_stand_at_round_times_of_the_reader_and_not_too_close(javascript: Modules, hours: int) -> None:
     zone = 19_800
     found = javascript.call("gain_shape.js", "timesOf", TO - hours * HOUR, TO, 6, zone)
     assert 2 <= len(found) <= 7
-    assert all((time + zone) % HOUR == 0 for time in found)
+    assert all((time + zone) % (600 if hours == 1 else HOUR) == 0 for time in found)
     assert TO - hours * HOUR <= found[0] and found[-1] <= TO
 
 
@@ -99,7 +101,7 @@ LYNXES = "lynxes-of-gain"
 
 @pytest.fixture(scope="module")
 def trader(browser: Browser, service: Installation) -> Iterator[Person]:
-    """Somebody who has bought one item whose floor is known."""
+    """A trader who has bought one item whose floor is known."""
     person = Person(service).sign_in()
     service.put_collection(LYNXES, [1_000_000, 1_100_000])
     task = person.task(slug=LYNXES, bidCount=2, hardcapSats=900_000, loopSeconds=5, cancelOnStop=True)
@@ -118,7 +120,7 @@ def stay(browser: Browser, service: Installation, trader: Person) -> Iterator[St
 
 @pytest.fixture
 def visitor(stay: Stay) -> Visitor:
-    """The browser of `trader`, in which these tests go on after one another."""
+    """The browser of `trader`, which these tests share."""
     return stay.visitor()
 
 
@@ -169,7 +171,7 @@ def test_the_overview_has_it_in_one_line(visitor: Visitor, trader: Person) -> No
 
 
 @pytest.mark.thorough
-def test_somebody_without_a_trade_reads_plain_words(visitor: Visitor, service: Installation) -> None:
+def test_a_user_without_a_trade_reads_plain_words(visitor: Visitor, service: Installation) -> None:
     visitor.give_token(Person(service).sign_in())
     page = visitor.open("#/history")
     expect(page.get_by_text("No gain to show yet.")).to_be_visible()

@@ -4,15 +4,14 @@
 export const SPANS = { "1d": 86_400, "1w": 604_800, "1m": 2_592_000, "1y": 31_536_000 };
 
 const HOURS_SHOWN_S = 62 * 86_400;
-/** Samples further apart than this are not joined: in between nothing ran. Of a long time there is one a day. */
-const gapOf = (from, to) => (to - from > HOURS_SHOWN_S ? 60 : 2.5) * 3600;
+/** Seconds between two samples that are not joined: in between nothing ran. Of a long `span` there is one a day. */
+export const gapOf = (span) => (span > HOURS_SHOWN_S ? 60 : 2.5) * 3600;
 
 /**
  * Rows of what is known at each time: {time, gained, unrealized, exposure, unknown}, null where it is not. `gained` counts
  * from the first one; between two samples the one before holds.
  */
-export function rowsOf(series, from, to) {
-  const gap = gapOf(from, to);
+export function rowsOf(series, gap) {
   let held = null;
   return series.time.map((time, i) => {
     const isSample = series.exposureSats[i] !== null;
@@ -32,21 +31,21 @@ export function ticksOf(least, most, count) {
   return found;
 }
 
-const STEPS_H = [1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 1440, 2880];
+const STEPS_MIN = [1, 2, 5, 10, 20, 30, ...[1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 1440, 2880].map((hours) => 60 * hours)];
 
-/** Times to write below: [seconds], at full hours or midnights of the reader's zone, `zoneS` seconds ahead of UTC. */
+/** Times to write below: [seconds], at full minutes, hours or midnights of the reader's zone, `zoneS` seconds ahead of UTC. */
 export function timesOf(from, to, count, zoneS) {
-  const step = 3600 * (STEPS_H.find((each) => (to - from) / (each * 3600) <= count) || STEPS_H.at(-1));
+  const step = 60 * (STEPS_MIN.find((each) => (to - from) / (each * 60) <= count) || STEPS_MIN.at(-1));
   const found = [];
   for (let at = Math.ceil((from + zoneS) / step) * step; at - zoneS <= to; at += step) found.push(at - zoneS);
   return found;
 }
 
 /**
- * Where everything stands in a picture of this size: `gained` and `unrealized` and `exposure` are paths, `area` is what
- * `exposure` bounds; `y` and `yExposure` turn sats into heights, `x` times into places. Small ones have no room for words.
+ * The places of everything in a picture of this size: `gained` and `unrealized` and `exposure` are paths, `area` is what
+ * `exposure` bounds; `gap` is that of the samples; `y` and `yExposure` turn sats into heights, `x` times into places. Small ones have no room for words.
  */
-export function gainShape(rows, from, to, width, height, isSmall) {
+export function gainShape({ rows, from, to, gap }, width, height, isSmall) {
   const box = isSmall ? { left: 2, right: 6, top: 6, bottom: 6 } : { left: width < 560 ? 74 : 96, right: 12, top: 10, bottom: 26 };
   const strip = isSmall ? 0 : Math.round(height * 0.22);
   const base = height - box.bottom;
@@ -57,7 +56,6 @@ export function gainShape(rows, from, to, width, height, isSmall) {
   const x = (time) => box.left + ((width - box.left - box.right) * (time - from)) / (to - from);
   const y = (sats) => box.top + ((low - box.top) * (most - sats)) / (most - least);
   const yExposure = (sats) => base - (strip * sats) / (high * 1.05);
-  const gap = gapOf(from, to);
   const [unrealized, exposure] = [["unrealized", y], ["exposure", yExposure]].map(([name, at]) => stretches(rows, name, gap).map((each) => each.map((row) => [x(row.time), at(row[name])])));
   return {
     box, low, base, x, y, yExposure, least, most, high,

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { get, withQuery } from "../api.js";
 import { amount, clock, iso, money, unitName } from "../format.js";
-import { SPANS, gainShape, rowsOf, ticksOf, timesOf } from "../gain_shape.js";
+import { SPANS, gainShape, gapOf, rowsOf, ticksOf, timesOf } from "../gain_shape.js";
 import { setQuery } from "../router.js";
 import { now } from "../store.js";
 import { indexAt } from "../timeline_shape.js";
@@ -22,13 +22,14 @@ const plus = (sats) => (sats > 0 ? "+" : "");
 const toned = (sats) => (sats > 0 ? "good-text" : sats < 0 ? "bad-text" : "");
 const signed = (sats) => (sats === null ? amount(null) : `${plus(sats)}${amount(sats)}`);
 
-/** Reads the last so many seconds once a minute: {value: {rows, unknownFees, from, to}, refusal, again}. */
+/** Reads one of SPANS once a minute: {value: {rows, gap, unknownFees, from, to}, refusal, again}. */
 function useGain(span) {
   return useLoad(async (abort) => {
     const to = Math.ceil(now.peek());
     const from = to - SPANS[span];
     const series = await get(withQuery("/pnl/series", { from: new Date(from * 1000).toISOString().replace(".000", "") }), { abort });
-    return { rows: rowsOf(series, from, to), unknownFees: series.unknownFees, from, to: Math.max(to, series.time.at(-1) ?? to), span };
+    // What is younger than the time begins at the edge of the picture.
+    return { rows: rowsOf(series, gapOf(to - from)), gap: gapOf(to - from), unknownFees: series.unknownFees, from: Math.max(from, (series.time[0] ?? from) - 60), to: Math.max(to, series.time.at(-1) ?? to) };
   }, [span, minute.value]);
 }
 
@@ -42,7 +43,7 @@ function wordsOf(row, isLast) {
 function Picture({ data, at, onAt, width, isSmall = false }) {
   const { rows, from, to } = data;
   const height = isSmall ? TALL_SMALL : TALL;
-  const shape = useMemo(() => gainShape(rows, from, to, width, height, isSmall), [data, width, isSmall]);
+  const shape = useMemo(() => gainShape(data, width, height, isSmall), [data, width, isSmall]);
   const last = rows.length - 1;
   const place = at === null ? last : Math.min(at, last);
   const point = (event) => {
@@ -74,7 +75,7 @@ function Axes({ shape, data: { from, to }, width }) {
   const zone = -60 * new Date(to * 1000).getTimezoneOffset();
   const isShort = to - from <= SPANS["1d"];
   const day = (time) => new Date(time * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
-  const times = timesOf(from, to, Math.max(2, Math.floor(width / 130)), zone);
+  const times = timesOf(from, to, Math.max(2, Math.floor(width / 100)), zone);
   const values = shape.least === -1 && shape.most === 1 ? [0] : ticksOf(shape.least, shape.most, 4);
   return html`<g class="axes">${values.map((each) => html`<g key=${each}><line x1=${shape.box.left} x2=${width - shape.box.right} y1=${shape.y(each)} y2=${shape.y(each)} />
       <text class="value" x=${shape.box.left - 8} y=${shape.y(each) + 4}>${money(each)}</text></g>`)}
@@ -91,8 +92,7 @@ function Legend({ data, at }) {
   return html`<div class="gain-legend">${entries.map(([name, sats, isSigned]) => html`<span key=${name}><svg class="gain" aria-hidden="true"><path class=${name} d="M1 6H21" /></svg>
       <span class="quiet">${t(`gain.${name}`)}</span> <b class=${isSigned ? toned(sats) : ""}>${isSigned && plus(sats)}<${Money} value=${sats} /></b></span>`)}
     <u>${unitName()}</u><time class="quiet" datetime=${iso(row.time)}>${at === null ? t("gain.now") : clock(row.time, now.peek())}</time>
-    ${row.unknown > 0 && html`<small class="held-text">${t("gain.unknown", { count: row.unknown })}</small>`}
-    ${data.unknownFees > 0 && html`<small class="held-text">${t("gain.fees", { count: data.unknownFees })}</small>`}</div>`;
+    ${row.unknown > 0 && html`<small class="held-text">${t("gain.unknown", { count: row.unknown })}</small>`}</div>`;
 }
 
 function Rows({ data }) {
@@ -104,7 +104,7 @@ function Rows({ data }) {
     { name: t("gain.items"), isNumber: true, cell: (row) => row.unknown ?? amount(null) }]} /></div>`;
 }
 
-/** The whole of it, for the history; what is chosen stands in the address. */
+/** The whole of it, for the history; the address has what is chosen. */
 export function GainPanel({ query }) {
   const span = query.gain in SPANS ? query.gain : "1m";
   const asNumbers = Boolean(query.numbers);
@@ -126,7 +126,8 @@ export function GainStrip() {
   if (!value?.rows.some((each) => each.gained || each.unrealized)) return null;
   const row = value.rows.at(at ?? -1);
   return html`<section class="panel gain-strip" aria-label=${t("gain.title")}>
-    <div class="gain-month"><span class="label">${at === null ? t("gain.month") : clock(row.time, now.peek())}</span><b class=${toned(row.gained)}>${plus(row.gained)}<${Money} value=${row.gained} named /></b></div>
+    <div class="gain-month"><span class="label">${at === null ? t("gain.month") : clock(row.time, now.peek())}</span><b class=${toned(row.gained)}>${plus(row.gained)}<${Money} value=${row.gained} named /></b>
+      ${value.unknownFees > 0 && html`<small class="held-text">${t("gain.fees", { count: value.unknownFees })}</small>`}</div>
     <${Sized} name="gain-box">${(width) => html`<${Picture} data=${value} at=${at} onAt=${setAt} width=${width} isSmall />`}</${Sized}>
     <div class="gain-month"><span class="label">${t("gain.unrealized")}</span><b class=${toned(row.unrealized)}>${plus(row.unrealized)}<${Money} value=${row.unrealized} named=${row.unrealized !== null} /></b>
       ${row.unknown > 0 && html`<small class="held-text">${t("gain.unknown", { count: row.unknown })}</small>`}</div>

@@ -16,7 +16,7 @@ define({
   "gain.at": ({ when, gained, unrealized, exposure, unknown }) =>
     `${when}: gained ${gained}, unrealised ${unrealized}, open bids ${exposure}${unknown ? `, ${unknownItems(unknown)}` : ""}`,
   "gain.unknown": ({ count }) => `${unknownItems(count)}, left out of the unrealised gain`,
-  "gain.fees": ({ count }) => `Fees of ${count} ${plural(count, { one: "trade are", other: "trades are" })} unknown and counted as zero, so the gain is overstated`,
+  "gain.fees": ({ count }) => `without the unknown ${plural(count, { one: "fee", other: "fees" })} of ${count} ${plural(count, { one: "trade", other: "trades" })}`,
   "gain.numbers": "Gain and worth as numbers",
   "gain.items": "Without a floor",
   "gain.month": "Gained, 30 days",
