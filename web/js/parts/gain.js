@@ -28,8 +28,8 @@ function useGain(span) {
     const to = Math.ceil(now.peek());
     const from = to - SPANS[span];
     const series = await get(withQuery("/pnl/series", { from: new Date(from * 1000).toISOString().replace(".000", "") }), { abort });
-    // What is younger than the time begins at the edge of the picture.
-    return { rows: rowsOf(series, gapOf(to - from)), gap: gapOf(to - from), unknownFees: series.unknownFees, from: Math.max(from, (series.time[0] ?? from) - 60), to: Math.max(to, series.time.at(-1) ?? to) };
+    // The picture begins with the first moment of a young history, and ends with the last that the server knows.
+    return { rows: rowsOf(series, gapOf(to - from)), gap: gapOf(to - from), unknownFees: series.unknownFees, from: Math.max(from, (series.time[0] ?? from) - 60), to: series.time.at(-1) ?? to };
   }, [span, minute.value]);
 }
 
