@@ -118,7 +118,7 @@ _GIFT_KINDS: tuple[Kind, ...] = ("picture", "picture", "picture", "svg", "text",
 
 
 def gifts(vault: str, collection: str) -> list[dict[str, str]]:
-    """Returns the gifts to a vault, the same at each call; the first, of `collection`, is to be sold."""
+    """Returns the gifts to a vault, the same at each call; the first is of `collection`."""
     slugs = itertools.cycle(("quantum-cats-demo", "nodemonkes-demo"))
     wanted: list[tuple[str, Kind]] = [(collection, "picture"), *zip(slugs, _GIFT_KINDS, strict=False)]
     found = []
@@ -169,6 +169,10 @@ class Session:
         """Has the practice market put inscriptions into a vault and remove any others."""
         self._market("PUT", f"/sim/wallets/{vault}", {"inscriptions": gifts})
 
+    def sell_into(self, bid: dict[str, Any]) -> None:
+        """Lets a trader of the practice market sell an inscription into a bid."""
+        self._market("POST", "/sim/sell", {"slug": bid["slug"], "bidId": bid["id"], "networkFee": _FEE_SATS})
+
     def send(self, inscription: str, address: str) -> None:
         """Sends an inscription of the demo user to another address."""
         self._market("POST", "/sim/move", {"inscriptionId": inscription, "address": address})
@@ -196,6 +200,8 @@ _TASKS: tuple[dict[str, Any], ...] = (
     {"slug": _NINJAS, "bidCount": 2, "hardcapSats": 1_000_000, "bidExpiryMinutes": 20}
     | {"bidPercentLow": 0.6, "bidPercentHigh": 0.88, "outbidEnabled": True, "outbidAmount": 5_000},
 )
+# The first purchase of an item is made soon, for this network fee: then the first sale is of something that was bought.
+_FIRST_S, _FEE_SATS = 60.0, 600
 # Bought inscriptions are listed one at a time, at this multiple of the floor, and not below these prices (sats).
 _PRICE_PERCENT = 1.15
 _LEAST_PRICE = {_PUPPETS: 1_500_000, _NINJAS: 400_000}
@@ -203,7 +209,7 @@ _LEAST_PRICE = {_PUPPETS: 1_500_000, _NINJAS: 400_000}
 _READ_EVERY_S = 1.0
 _FIGURES_EVERY_S = 3600.0
 _CYCLES_A_READ = 10
-_LIST_EVERY_S = 30.0
+_LIST_EVERY_S = 15.0
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -239,8 +245,9 @@ class Demo:
         self._began = self._figures_printed = time.monotonic()
         self._began_at = int(time.time())
         self._read_at = self._listed = -math.inf
-        self._is_started = False
+        self._is_started = self._has_given = self._has_bought = False
         self._trouble = ""
+        self._ids: dict[str, int] = {}  # the demo's own tasks, by slug
         self._shown: dict[str, Any] = {}
         self._newest: dict[str, Any] = {}
         self._words: dict[str, str] = {}
@@ -319,23 +326,37 @@ class Demo:
             task = there.get(config["slug"]) or self._session.call(
                 "POST", "/api/tasks", config | {"updateTolerance": 0.04}
             )
+            self._ids[config["slug"]] = task["id"]
             self._session.call("POST", f"/api/tasks/{task['id']}/start")
             _say(f"task {task['id']} {task['slug']}: started: {_in_words(task['config'])}")
 
     def _list_another(self, ended: list[dict[str, Any]]) -> None:
-        """Lists an inscription that has no task: at first a gift of the market, then a bought one."""
+        """Puts a bought inscription without a task up for sale; has the market sell one if none was bought yet."""
         vault = self._session.call("GET", "/api/wallet")["vault"]
-        if not ended:
-            self._session.give(vault, gifts(vault, _PUPPETS))
+        found = self._session.call("GET", "/api/fills?side=buy&limit=500")["fills"]
+        bought = {fill["inscriptionId"] for fill in found if fill["slug"] in _LEAST_PRICE}
+        # Not together with the first sale of the rune: then the balance shows the fee of neither.
+        if not bought and (found or time.monotonic() - self._began >= _FIRST_S):
+            self._buy_first(vault)
         known = {task["inscriptionId"] for task in ended}
         for item in self._session.call("GET", "/api/autolist/wallet/ordinals?refresh=1"):
             inscription, slug = item["id"], item["collectionId"]
-            if slug in _LEAST_PRICE and inscription not in known:
+            if inscription in bought and inscription not in known:
                 if item["address"] != vault:
                     # Bids deliver to the user's own address, so the demo user sends the inscription to the vault.
                     self._session.send(inscription, vault)
                 self._list(inscription, slug, ended)
                 return
+
+    def _buy_first(self, vault: str) -> None:
+        """Gives the user something to look at, then has the highest bid on the puppets filled once it is there."""
+        if not self._has_given:
+            self._session.give(vault, gifts(vault, _PUPPETS))
+            self._has_given = True
+        bids = self._session.call("GET", f"/api/tasks/{self._ids[_PUPPETS]}/bids")
+        if bids and not self._has_bought:
+            self._has_bought = True  # once: the fill is known some seconds later
+            self._session.sell_into(max(bids, key=lambda bid: bid["price"]))
 
     def _list(self, inscription: str, slug: str, ended: list[dict[str, Any]]) -> None:
         price = {"pricePercent": _PRICE_PERCENT, "minPriceSats": _LEAST_PRICE[slug]}

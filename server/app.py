@@ -49,6 +49,7 @@ from server.http.services import WAIT_S, ManagerClient, Services, TaskLocks
 from server.inscriptions import KEPT_MS
 from server.urls import DECLARED, ROUTES
 from server.withdraw import RESUME_S, look_after_all
+from server.worth import sample_worth
 from wallet import bip322
 from wallet.address import with_normal_addresses
 from wallet.signer_client import SignerClient
@@ -194,6 +195,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
         asyncio.create_task(asyncio.to_thread(version.running)),  # read now, because the checkout may change later
         asyncio.create_task(_every(_PURGE_S, _purge)),
         asyncio.create_task(_every(_CALENDAR_S, _look_at_the_calendar)),
+        asyncio.create_task(_every(_CALENDAR_S, lambda: sample_worth(services))),
         asyncio.create_task(_every(REMIND_S, lambda: remind_signer(services))),
         asyncio.create_task(_every(STORE_S, lambda: store_again(services))),
         asyncio.create_task(_every(RESUME_S, lambda: look_after_all(services))),

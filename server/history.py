@@ -125,8 +125,8 @@ class Fill(Answer, frozen=True, kw_only=True):
     network_fee: Annotated[
         Count | None,
         words(
-            "Of a purchase: what the balance fell by beyond the price. Null unless nothing else can have moved the "
-            "balance meanwhile."
+            "Of a purchase: what the chain's proof shows beyond the price, else what the balance fell by beyond it. "
+            "Null without a proof if anything else can have moved the balance meanwhile."
         ),
     ]
     venue_fee: Annotated[Count | None, words("Of a sale: what the marketplace keeps of the price.")]

@@ -12,8 +12,6 @@ import io
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from fractions import Fraction
-from math import floor
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Struct, field, structs
@@ -21,18 +19,15 @@ from tornado.iostream import StreamClosedError
 
 from core.fields import Count, iso, words
 from models.accounts import READ
-from models.ledger import fills
-from models.ledger.fills import BUY, Fill, Wanted
-from models.tasks import cycles
+from models.ledger.fills import BUY, Fill
 from server.history import FROM, TO
 from server.http.answers import INVALID, TOO_MANY_LONG_READS
-from server.http.base import PIECE, SignedIn, route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Asked, exact, one_of
+from server.worth import Floors, Holdings, all_fills, floors_of, trades_of
 from strategy import profit
 from strategy.book import plain
-from strategy.config.bid import BidConfig, normal_slug
-from strategy.guards import measure
-from strategy.profit import FIFO, GROUPS, METHODS, MatchedSale, Trade, cost_and_profit, match, rows_of
+from strategy.profit import FIFO, GROUPS, METHODS, MatchedSale, cost_and_profit, match, rows_of
 
 CSV = "text/csv; charset=utf-8"
 _PACKED_AT_ONCE = 256 * 1024  # bytes that are compressed in one turn of the loop
@@ -235,8 +230,6 @@ def _row(fill: Fill, sale: MatchedSale | None) -> TradeRow:
     return TradeRow(fill, cost_sats, profit_sats)
 
 
-_FILLS_AT_ONCE = 200  # read in one turn of the loop: some milliseconds
-
 METHOD = Annotated[
     str,
     one_of(METHODS),
@@ -328,10 +321,8 @@ class Profits(SignedIn):
                         for row in rows_of(trades_of(found), asked.group_by, method, _month_of, asked.from_)
                     ]
                 )
-            floors = _Floors(self.services.settings.market, self.now_ms)
-            kinds = sorted({kind for row in summed for kind in row.held})
-            for begin in range(0, len(kinds), PIECE):
-                await self.in_turn(lambda: floors.read(kinds[begin : begin + PIECE]))  # noqa: B023
+            kinds = {kind for row in summed for kind in row.held.kinds}
+            floors = await floors_of(self.services, self.user.id, kinds, self.now_ms)
             self.require_signed_in()
             named: Any = method
             return Profit(method=named, rows=[_shown(row, floors) for row in summed])
@@ -341,28 +332,15 @@ def _month_of(ms: int) -> str:
     return iso(ms)[:7]
 
 
-class _Kind(NamedTuple):
-    """Goods that share a floor."""
-
-    venue: str
-    is_rune: bool
-    slug: str
-
-
 class _Summed(NamedTuple):
     """A row's sums, and the quantity held of each kind."""
 
     sums: ProfitRow
-    held: dict[_Kind, Fraction]
+    held: Holdings
 
     @classmethod
     def of(cls, row: profit.ProfitRow) -> _Summed:
         """Sums a row; the holdings are not valued yet."""
-        held = dict[_Kind, Fraction]()
-        for lot in row.held:
-            trade = lot.purchase
-            kind = _Kind(trade.venue, trade.is_rune, trade.slug or "")
-            held[kind] = held.get(kind, Fraction(0)) + lot.quantity
         percent = row.realized_percent
         sums = ProfitRow(
             key=row.key,
@@ -376,73 +354,14 @@ class _Summed(NamedTuple):
             unmatched_sales=row.unmatched_sales,
             unknown_fees=row.unknown_fees,
         )
-        return cls(sums, held)
+        return cls(sums, Holdings.of(row.held))
 
 
-class _Floors:
-    """The newest floors that running tasks have read in the last hour."""
-
-    def __init__(self, default_venue: str, now_ms: int) -> None:
-        self._default_venue = default_venue
-        self._now_ms = now_ms
-        self._known: dict[_Kind, Decimal | None] = {}
-
-    def read(self, kinds: Iterable[_Kind]) -> None:
-        """Reads the floors of these goods."""
-        for kind in kinds:
-            type_ = "rune" if kind.is_rune else "ordinals"
-            slug_key = normal_slug(type_, kind.slug)
-            measured = measure(BidConfig(slug=slug_key, type=type_))
-            if kind.venue != self._default_venue:
-                measured = f"{measured} at {kind.venue}"
-            goods = "runes" if kind.is_rune else "ordinals"
-            self._known[kind] = cycles.newest(goods, slug_key, measured, self._now_ms)
-
-    def mark_sats(self, held: dict[_Kind, Fraction]) -> int | None:
-        """Returns the value of the holdings at the floor; None if a floor is unknown."""
-        total = Fraction(0)
-        for kind, quantity in held.items():
-            found = self._known[kind]
-            if found is None:
-                return None
-            total += quantity * Fraction(found)
-        return floor(total)
-
-
-def _shown(row: _Summed, floors: _Floors) -> ProfitRow:
-    held = structs.replace(row.sums.held, mark_sats=floors.mark_sats(row.held))
+def _shown(row: _Summed, floors: Floors) -> ProfitRow:
+    held = structs.replace(row.sums.held, mark_sats=row.held.mark_sats(floors))
     return structs.replace(row.sums, held=held)
 
 
 async def fills_until(handler: SignedIn, to_ms: int | None) -> list[Fill]:
     """Returns all real fills of the caller before `to_ms`, oldest first, read in pages."""
-    found = list[Fill]()
-
-    def page() -> list[Fill]:
-        return fills.newest(handler.user.id, Wanted(to_ms=to_ms), _FILLS_AT_ONCE, found[-1].place if found else None)
-
-    while more := await handler.in_turn(page):
-        found += more
-    return [fill for fill in reversed(found) if not fill.dry_run]
-
-
-def trades_of(found: Iterable[Fill]) -> list[Trade]:
-    """Returns the fills as trades, in the same order and under the same ids."""
-    return [_trade(fill) for fill in found]
-
-
-def _trade(fill: Fill) -> Trade:
-    is_buy = fill.place.side == BUY
-    return Trade(
-        id=fill.id,
-        side=fill.place.side,
-        at_ms=fill.place.filled_ms,
-        venue=fill.venue,
-        slug=fill.slug,
-        task_id=fill.task_id,
-        price_sats=fill.price_sats,
-        quantity=fill.quantity,
-        fee_sats=fill.network_fee_sats if is_buy else fill.venue_fee_sats,
-        is_rune=fill.is_rune,
-        inscription_id=fill.inscription_id,
-    )
+    return await all_fills(handler.services, handler.user.id, to_ms)

@@ -28,6 +28,7 @@ from server import (
     venues,
     wallet,
     web,
+    worth,
 )
 from server import withdraw as withdrawals
 from server.http.base import Handler, routes_of
@@ -54,6 +55,7 @@ NOUNS: list[type[Handler]] = [
     history.TaskOrders,
     profit.Profits,
     profit.Exports,
+    worth.Gains,
     history.BiddingSeries,
     history.ListingSeries,
     history.Moments,

@@ -56,6 +56,7 @@ CHOICES = {
         "tests/server/test_history.py",
         "tests/server/test_hooks.py",
         "tests/server/test_profit.py",
+        "tests/server/test_worth.py",
         "tests/server/test_running.py",
         "tests/server/test_sessions.py",
         "tests/workers/bidding/test_crashes.py",

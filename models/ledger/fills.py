@@ -13,11 +13,12 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from msgspec import Struct
-from peewee import IntegrityError
+from peewee import JOIN, IntegrityError
 
 from models.database import base
 from models.database.base import Statement, transaction
 from models.ledger.orders import NewOrder, SoldInto, columns_of
+from models.ledger.purchases import STANDS, Purchase
 from models.ledger.states import (
     CLOSED,
     FILLED,
@@ -124,7 +125,10 @@ def _columns(rows: Any, names: str) -> tuple[Any, ...]:
     return tuple(getattr(rows, name) for name in f"{_COMMON} {names}".split())
 
 
-_BOUGHT = _columns(Order, f"{_OF_ORDER} network_fee_sats autolist_state autolist_reason autolist_task")
+_BOUGHT = (
+    *_columns(Order, f"{_OF_ORDER} network_fee_sats autolist_state autolist_reason autolist_task"),
+    Purchase.cost_sats,
+)
 _SOLD = _columns(Listing, "proceeds_sats listed_ms sold_ms venue_fee_sats txid")
 _TABLES = {
     BUY: _Table(Order, Order.filled_ms, IS_FILLED, _BOUGHT),
@@ -197,6 +201,8 @@ def _of_side(user_id: int, side: str, wanted: Wanted, most: int, before: Place |
     table = _TABLES[side]
     rows, filled_ms = table.rows, table.filled_ms
     query = rows.select(*table.columns).where(rows.user_id == user_id, table.is_fill)
+    if side == BUY:
+        query = query.join(Purchase, JOIN.LEFT_OUTER, on=(Purchase.order_id == Order.id) & STANDS)
     for value, bound in (
         (wanted.task_id, rows.task_id == wanted.task_id),
         (wanted.slugs or None, rows.slug << wanted.slugs),
@@ -214,19 +220,22 @@ def _of_side(user_id: int, side: str, wanted: Wanted, most: int, before: Place |
 
 
 def _bought(row: Any) -> Fill:
+    price_sats = row.price_sats if row.sold_sats is None else row.sold_sats
+    # What the chain shows is better than what the balance let conclude, which is nothing where two bids fill together.
+    fee_sats = row.network_fee_sats if row.cost_sats is None else max(0, row.cost_sats - price_sats)
     return Fill(
         place=Place(row.filled_ms, BUY, row.id),
         task_id=row.task_id,
         venue=row.venue,
         slug=row.slug,
         trait=(row.trait_type, row.trait_value) if row.trait_type else None,
-        price_sats=row.price_sats if row.sold_sats is None else row.sold_sats,
+        price_sats=price_sats,
         quantity=Decimal(row.sold_quantity or row.quantity),
         placed_ms=row.created_ms,
         sale_id=row.sale_id,
         inscription_id=row.inscription_id,
         floor_at_fill=None if row.floor_at_fill is None else Decimal(row.floor_at_fill),
-        network_fee_sats=row.network_fee_sats,
+        network_fee_sats=fee_sats,
         dry_run=row.dry_run,
         autolist=row.autolist_state and Autolist(row.autolist_state, row.autolist_reason, row.autolist_task),
     )

@@ -55,7 +55,7 @@ class Purchase(Row):
 
 _IS_WAITING = Purchase.state == SQL(f"'{WAITING}'")
 _IS_PROVED = Purchase.state == SQL(f"'{PROVED}'")
-_STANDS = Purchase.state.in_((PROVED, SETTLED))
+STANDS = Purchase.state.in_((PROVED, SETTLED))
 _OF_PROOF = tuple(each.name for each in fields(ProvenPurchase) if each.name != "inscription_id")
 _VOID = {"outpoint": None, "txid": None, "block": None, "height": None, "arrival_block": None}
 
@@ -91,7 +91,7 @@ def unsettled(slot: Slot) -> list[ProvenPurchase]:
 
 def of_orders(order_ids: Collection[int]) -> dict[int, ProvenPurchase]:
     """Returns the proofs of these orders, by order id; orders without a proof are omitted."""
-    found = _proofs(_STANDS, Order.id.in_(list(order_ids))) if order_ids else []
+    found = _proofs(STANDS, Order.id.in_(list(order_ids))) if order_ids else []
     return {proof.order_id: proof for proof in found}
 
 

@@ -308,12 +308,7 @@ class SignedIn(Handler):
 
         Check with `require_signed_in` that the caller may still see the answer.
         """
-        async with self.services.pieces.of(self.user.id):
-            began = time.perf_counter()
-            try:
-                return work()
-            finally:
-                await asyncio.sleep(time.perf_counter() - began)
+        return await self.services.in_turn(self.user.id, work)
 
     async def in_turns(self, rows: Sequence[Row], build: Callable[[Row], Value], piece: int = PIECE) -> list[Value]:
         """Builds the parts of a long answer from rows, `piece` rows in each turn."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -116,6 +117,7 @@ _PLACE_S = 60  # until another task may have stopped
 
 
 A = TypeVar("A")
+Value = TypeVar("Value")
 
 
 class ManagerClient:
@@ -348,6 +350,15 @@ class Services(Struct, frozen=True):
     unstored: dict[object, Any] = field(default_factory=dict)
     in_flight: set[object] = field(default_factory=set)  # handlers that have not answered yet
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
+
+    async def in_turn(self, user: int, work: Callable[[], Value]) -> Value:
+        """Does a piece of long work when it is the user's turn, and then leaves the loop to others for as long."""
+        async with self.pieces.of(user):
+            began = time.perf_counter()
+            try:
+                return work()
+            finally:
+                await asyncio.sleep(time.perf_counter() - began)
 
     def market_for(self, user: int, purpose: Purpose, until: float) -> UserMarket:
         """Returns a client of the marketplaces for a user's request, until the monotonic clock shows `until`."""

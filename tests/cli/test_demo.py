@@ -11,7 +11,8 @@ from cli.demo import Demo, Figures, calls, in_words
 from server.task_log import camel_keys
 
 VAULT, OWN = "bc1pvault", "bc1qown"
-GIFT, BOUGHT = f"{'a' * 64}i0", f"{'b' * 64}i0"
+GIFT, BOUGHT, NEXT = (f"{letter * 64}i0" for letter in "abc")
+PUPPETS = "bitcoin-puppets-demo"
 
 
 class House:
@@ -23,6 +24,9 @@ class House:
         self.cycles: list[dict[str, Any]] = []
         self.listings: list[dict[str, Any]] = []
         self.held: dict[str, str] = {}
+        self.bids: list[dict[str, Any]] = []
+        self.bought: list[str] = []
+        self.sold_into = 0
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         match method, path.split("?")[0].split("/")[2:]:
@@ -30,6 +34,10 @@ class House:
                 return {"vault": VAULT}
             case "GET", ["tasks"]:
                 return [self.task]
+            case "GET", ["tasks", "1", "bids"]:
+                return self.bids
+            case "GET", ["fills"]:
+                return {"fills": [{"slug": PUPPETS, "inscriptionId": each} for each in self.bought]}
             case "GET", ["tasks", "1", "cycles"]:
                 return self.cycles
             case "POST", ["tasks"]:
@@ -52,6 +60,14 @@ class House:
     def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
         self.held[GIFT] = vault
 
+    def sell_into(self, bid: dict[str, Any]) -> None:
+        assert bid["id"] == "high"
+        self.sold_into += 1
+
+    def buy(self, inscription: str) -> None:
+        self.bought.append(inscription)
+        self.held[inscription] = OWN
+
     def send(self, inscription: str, address: str) -> None:
         self.held[inscription] = address
 
@@ -66,25 +82,35 @@ def look(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Looks once more, as if there were no need to wait."""
     monkeypatch.setattr("cli.demo._READ_EVERY_S", 0)
     monkeypatch.setattr("cli.demo._LIST_EVERY_S", 0)
+    monkeypatch.setattr("cli.demo._FIRST_S", 0)
     return Demo(house).step  # type: ignore[arg-type]
 
 
-def test_a_gift_is_listed_first_and_then_what_was_bought_one_at_a_time(house: House, look: Any) -> None:
+def test_what_was_bought_is_listed_one_at_a_time_and_a_gift_never(house: House, look: Any) -> None:
     look()
-    assert [each["inscriptionId"] for each in house.listings] == [GIFT]
-    house.held[BOUGHT] = OWN
+    assert (house.listings, house.held) == ([], {GIFT: VAULT}), "no bid is there yet"
+    house.bids = [{"id": "low", "price": 1}, {"id": "high", "price": 2}]
     look()
-    assert house.held[BOUGHT] == OWN, "the first one is still for sale"
+    look()
+    assert house.sold_into == 1, "the fill is not known yet"
+    house.buy(BOUGHT)
+    look()
+    assert [each["inscriptionId"] for each in house.listings] == [BOUGHT]
+    assert house.held[BOUGHT] == VAULT
+    house.buy(NEXT)
+    look()
+    assert house.held[NEXT] == OWN, "the first one is still for sale"
 
     house.listings[0]["isRunning"] = False
-    del house.held[GIFT]
+    del house.held[BOUGHT]
     look()
 
-    assert house.held[BOUGHT] == VAULT
-    assert [each["inscriptionId"] for each in house.listings] == [BOUGHT], "the task of what was sold is deleted"
+    assert house.held[NEXT] == VAULT
+    assert [each["inscriptionId"] for each in house.listings] == [NEXT], "the task of what was sold is deleted"
 
 
 def test_what_its_user_has_stopped_stays_stopped(house: House, look: Any) -> None:
+    house.buy(BOUGHT)
     look()
     house.listings[0]["isRunning"] = False
     look()

@@ -71,6 +71,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "GET /api/market/book": {"slug": "goosinals"},
     "GET /api/orders": {},
     "GET /api/pnl": {},
+    "GET /api/pnl/series": {},
     "GET /api/tasks": {},
     "GET /api/tasks/floor": {"slug": "goosinals"},
     "GET /api/tasks/rune-market": {"ticker": "DOG"},

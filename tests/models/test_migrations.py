@@ -32,8 +32,9 @@ FROZEN = {
     "0003_versions": "fa4a218ea2048606ef79eb747eb5890515ddd80a918cd7ef08a488a5ed6aea9a",
     "0004_purchases": "44b8440b4836aeda67ce6eca977680a66754694c6c8f4817261ba7909326840e",
     "0005_hook_codes": "7cba85da67fafb37b23acdede67256a64a6355ad6cfb128513653c3ac0145448",
+    "0006_worth": "4b9441f0a9c8610303824340dab2476c91876982a023f124abc2147f7f74cd55",
 }
-THERE, LATER = [*FROZEN], "0006_colours"
+THERE, LATER = [*FROZEN], "0007_colours"
 UNRECORDED = THERE[:2]  # in a database from before versions were recorded
 COLOURS = """
 def up(migrator, db):
@@ -125,7 +126,7 @@ def make_older() -> None:
     """Makes the open database that of a version that did not record itself, with a user in it."""
     for column in ("by_version", "by_commit"):
         base.database.execute_sql(f"ALTER TABLE schema_migration DROP COLUMN {column}")
-    for table in ("purchases", "hook_sends"):
+    for table in ("purchases", "hook_sends", "worth_samples"):
         base.database.execute_sql(f"DROP TABLE {table}")
     for column in ("took_ms", "agreed_ms", "code_hash", "code_ms", "code_tries"):
         base.database.execute_sql(f"ALTER TABLE hooks DROP COLUMN {column}")

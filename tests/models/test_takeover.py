@@ -149,7 +149,7 @@ def of_task(task: int) -> Iterator[tuple[Any, ...]]:
 
 
 def test_a_ledger_of_an_older_version_gives_its_own_answers(taken_over: Path) -> None:
-    assert schema.migrate() == ["0003_versions", "0004_purchases", "0005_hook_codes"]
+    assert schema.migrate() == ["0003_versions", "0004_purchases", "0005_hook_codes", "0006_worth"]
     schema.check()
     then = (HERE / "answers.jsonl").read_text().splitlines()
     now = [json.dumps(answer) for answer in answers()]

@@ -100,6 +100,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/fills"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/pnl/series"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/trades.csv"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/events"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/hooks"): (None, (401, 200, 200, 401, 200), NOTHING),

@@ -159,13 +159,15 @@ async def what_was_traded(service: Service, drive: Driver) -> None:
     await drive("listFills", query={"side": "x"})
     await drive("getProfit", query={"groupBy": "month"})
     await drive("getProfit", query={"groupBy": "week"})
+    await drive("readGain")
+    await drive("readGain", query={"from": "2020-01-01", "to": "2026-01-01"})
     await drive("exportTrades", query={"format": "koinly"})
     await drive("exportTrades", query={"format": "pdf"})
     with pytest.MonkeyPatch.context() as crowded:
         crowded.setattr(service.app.settings["services"].long_reads, "_turns", Turns(0, 1, waiting=0))
         crowded.setattr(service.app.settings["services"].long_answers, "_waiting", 0)
         crowded.setattr(service.app.settings["services"].long_answers, "_each", 0)
-        for name in ("exportTrades", "getProfit", "listFills", "listOrders"):
+        for name in ("exportTrades", "getProfit", "listFills", "listOrders", "readGain"):
             await drive(name)
     await drive("listOrders")
     await drive("listOrders", query={"since": "x"})

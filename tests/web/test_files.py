@@ -15,7 +15,7 @@ from tests.web.visitor import ROOT
 from tools import vendor
 
 OWN = sorted(path for path in (WEB / "js").rglob("*.js"))
-SHARED = {"rows", "price_form"}  # styles that two screens import
+SHARED = {"rows", "price_form", "gain"}  # styles that two screens import
 STYLES = [WEB / "app.css", *sorted((WEB / "css").glob("*.css"))]
 LONGEST = 200  # lines
 name_of = lambda path: path.relative_to(WEB).as_posix()  # noqa: E731

@@ -7,6 +7,7 @@ import { NONE, amount, clock, iso, perToken, percent, quantity, secondsOf, short
 import { setQuery } from "../router.js";
 import { listingOf, now, taskOf } from "../store.js";
 import { Choice, Segments, TextField } from "../parts/field.js";
+import { GainPanel } from "../parts/gain.js";
 import { Money, Pages, Table, download, usePages } from "../parts/basics.js";
 import "../texts/history.js";
 
@@ -95,6 +96,7 @@ export default function History({ query }) {
   const from = useMemo(() => beginOf(days), [days]); // of when it was chosen: pages of one list begin at one moment
   return html`<div class="page"><header class="page-head"><h1>${t("history.title")}</h1>
       <div class="acts"><${Files} from=${from} method=${method} /></div></header>
+    <${GainPanel} query=${query} />
     <div class="history-choice"><${Segments} label=${t("word.since")} value=${days} onChange=${(value) => setQuery({ days: value })}
         options=${["", "7", "30", "365"].map((each) => [each, t(`history.when.${each}`)])} />
       <${Segments} label=${t("history.by")} value=${by} onChange=${(value) => setQuery({ by: value })}

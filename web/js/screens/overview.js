@@ -10,6 +10,7 @@ import { bookOf, control, feed, fillsToday, listingOf, listings, me, momentOf, n
 import { TaskHeads, TaskRow } from "../parts/task_row.js";
 import { Money } from "../parts/basics.js";
 import { Empty, Skeleton } from "../parts/states.js";
+import { GainStrip } from "../parts/gain.js";
 import { Listings } from "./overview/listings.js";
 import { faultOf, plainWords } from "../texts/reasons.js";
 import "../texts/overview.js";
@@ -147,7 +148,9 @@ function Limit({ stats }) {
 
 export default function Overview() {
   return html`<div class="page"><h1 class="sr">${t("overview.title")}</h1>
-    <${Notes} /><${Numbers} /><${Tasks} />
+    <${Notes} /><${Numbers} />
+    <${GainStrip} />
+    <${Tasks} />
     <div class="two"><${Listings} /><${Feed} /></div></div>`;
 }
 
