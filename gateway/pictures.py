@@ -69,10 +69,10 @@ class PictureSource:
         self._longest_s = longest_s
         self._public_name = public_name
 
-    def address_of(self, inscription_id: str, url: str | None) -> str | None:
+    def address_of(self, inscription_id: str | None, url: str | None) -> str | None:
         """Returns the address to ask for an inscription's picture, or None; `url` is what a venue told."""
         if self._practice is not None:
-            return f"{self._practice}/content/{quote(inscription_id, safe='')}"
+            return None if inscription_id is None else f"{self._practice}/content/{quote(inscription_id, safe='')}"
         if url is None or public_url_problem(url, self._networks) is not None:
             return None
         # Pictures are on the web's own port: nobody is to have others' ports asked by us.
@@ -273,7 +273,7 @@ class Pictures:
     async def _picture(self, call: Call[verbs.Picture]) -> str:
         return await self.show(call.args.inscription_id, call.args.url)
 
-    async def show(self, inscription_id: str, url: str | None) -> str:
+    async def show(self, inscription_id: str | None, url: str | None) -> str:
         """Returns the picture, or the kind of its lack, as JSON text. Raises Unavailable when too many are asked for.
 
         `url` is what a venue told.
