@@ -160,15 +160,23 @@ class Choices(SignedIn):
         As marketplaces showed them in other answers; none is asked for this.
         """
         wanted = sorted(set(self._of_tasks()))[:MOST_FACES]
+        # What the gateway has forgotten since, a wallet that was read may still name.
+        wallets = task_handler.venue_telling_wallets(self.services.settings)
+        held = presets.known_slugs(self.user.id, await self._addresses())
+        names = {(wallets, each.type, normal_slug(each.type, each.slug)): each.name for each in held if each.name}
         faces = list[Face]()
         for (venue, type_), each in groupby(wanted, key=lambda found: found[:2]):
             slugs = [slug for _, _, slug in each]
+            told: dict[str, Known] = {}
             for start in range(0, len(slugs), _AT_ONCE):
                 for known in await self._told(venue, _kind(type_), slugs[start : start + _AT_ONCE], None):
-                    spelt = next((s for s in slugs if normal_slug(type_, s) == normal_slug(type_, known.slug)), None)
-                    if spelt is not None and (known.name or _has_picture(known)):
-                        picture = self._picture_of(venue, type_, known)
-                        faces.append(Face(venue=venue, type=type_, slug=spelt, name=known.name, picture=picture))
+                    told[normal_slug(type_, known.slug)] = known
+            for slug in slugs:
+                key = normal_slug(type_, slug)
+                known = told.get(key, Known(_kind(type_), slug))
+                name, picture = known.name or names.get((venue, type_, key)), self._picture_of(venue, type_, known)
+                if name or picture:
+                    faces.append(Face(venue=venue, type=type_, slug=slug, name=name, picture=picture))
         return faces
 
     @route(

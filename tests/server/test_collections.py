@@ -110,6 +110,14 @@ async def test_faces_are_of_ones_own_tasks_alone_and_one_question_a_venue(servic
     assert len(asked) == 1 and asked[0]["slugs"] == ["cats", "frogs"]
 
 
+async def test_a_wallet_names_what_the_gateway_forgot(service: Service) -> None:
+    in_wallet(("monkes", "NodeMonkes"))
+    await service.new_task(slug="monkes")
+    service.gateway.down = True
+    [face] = (await service.ask("GET", "/api/market/faces")).json
+    assert (face["slug"], face["name"], face["picture"]) == ("monkes", "NodeMonkes", None)
+
+
 async def test_the_picture_goes_the_way_of_all_pictures(service: Service) -> None:
     shows(service, FROGS)
     service.gateway.answers["picture"] = PICTURE

@@ -7,6 +7,7 @@ import { now, quietly } from "../store.js";
 import { Picture } from "./picture.js";
 
 const OLD_S = 300;
+const UNKNOWN_S = 30; // a task may be new
 const faces = signal([]);
 let askedAt = 0;
 effect(() => {
@@ -20,8 +21,8 @@ const keyOf = (venue, type, slug) => [venue, type, plain(slug)].join(" ");
 const byKey = computed(() => new Map(faces.value.map((face) => [keyOf(face.venue, face.type, face.slug), face])));
 
 /** One question for all that one's tasks are on, again when it is old. */
-function want() {
-  if (now.peek() - askedAt < OLD_S) return;
+function want(key) {
+  if (now.peek() - askedAt < (byKey.peek().has(key) ? OLD_S : UNKNOWN_S)) return;
   askedAt = now.peek();
   quietly(get("/market/faces").then((found) => (faces.value = found)));
 }
@@ -37,8 +38,9 @@ const letters = (text) => plain(text).replace(/[\s_-]/g, "");
 
 /** {name, picture}, null where they are not known; a name that says the same as the slug is left out. */
 function useFace(venue, type, slug) {
-  useEffect(want, [venue, type, slug]);
-  const { name = null, picture = null } = byKey.value.get(keyOf(venue, type, slug)) || {};
+  const key = keyOf(venue, type, slug);
+  useEffect(() => want(key), [key]);
+  const { name = null, picture = null } = byKey.value.get(key) || {};
   return { name: name && letters(name) !== letters(slug) ? name : null, picture };
 }
 
