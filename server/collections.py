@@ -160,7 +160,7 @@ class Choices(SignedIn):
         As marketplaces showed them in other answers; none is asked for this.
         """
         wanted = sorted(set(self._of_tasks()))[:MOST_FACES]
-        # What the gateway has forgotten since, a wallet that was read may still name.
+        # A restart of the gateway loses names; a stored wallet may have them.
         wallets = task_handler.venue_telling_wallets(self.services.settings)
         held = presets.known_slugs(self.user.id, await self._addresses())
         names = {(wallets, each.type, normal_slug(each.type, each.slug)): each.name for each in held if each.name}
