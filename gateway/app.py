@@ -38,6 +38,7 @@ from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.reads.books import Books, Floors, Runes
 from gateway.reads.chain import ChainFacts
 from gateway.reads.snapshots import Network, Own, Snapshots, Source
+from gateway.reads.told import Directories, Directory
 from gateway.venue import CallBudget, Venue, Windows
 from gateway.writes import Broadcasts, Fences, Writes
 from markets import venues, verbs
@@ -69,6 +70,7 @@ class Marketplace:
         network: Network,
         snapshots: Snapshots,
         fences: Fences,
+        told: Directories,
         now_ms: Callable[[], int],
     ) -> None:
         self.adapter = adapter
@@ -78,7 +80,7 @@ class Marketplace:
         self.floors = Floors(adapter, source, runes)
         own = Own(adapter, source, network)
         writes = Writes(adapter, own, venue, fences, now_ms)
-        self.table = methods(self, self.floors, Books(adapter, source, runes, self.floors), own, writes)
+        self.table = methods(self, self.floors, Books(adapter, source, runes, self.floors), own, writes, told)
 
     @answers(verbs.Profile)
     async def _profile(self, call: Call[verbs.Profile]) -> str:
@@ -92,7 +94,9 @@ class Marketplace:
 
 
 # Every verb that a marketplace can answer, even if no marketplace is set up.
-_OF_MARKETS = frozenset(kind for part in (Marketplace, Floors, Books, Own, Writes) for kind in marked(part))
+_OF_MARKETS = frozenset(
+    kind for part in (Marketplace, Floors, Books, Own, Writes, Directories) for kind in marked(part)
+)
 
 
 class GatewayVerbs(VerbTable):
@@ -191,9 +195,13 @@ class Gateway(Program):
         runes = Runes(found.unisat, Source(self.venues.unisat, snapshots))
         network = Network(found.mempool, Source(self.venues.mempool, snapshots))
 
+        told = {each: Directory(now_ms, shows_items=settings.market == PLAY_MARKET) for each in self.venues.all()}
+        for each, directory in told.items():
+            each.told = directory.note
+
         def market(name: str, adapter: Adapter) -> Marketplace:
-            kept = snapshots.beside(MOST_ANSWERS)
-            return Marketplace(adapter, venues[name], runes, network, kept, self.fences, now_ms)
+            kept, known = snapshots.beside(MOST_ANSWERS), Directories(told[venues[name]], told[self.venues.unisat])
+            return Marketplace(adapter, venues[name], runes, network, kept, self.fences, known, now_ms)
 
         self.markets = {name: market(name, adapter) for name, adapter in found.markets.items()}
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None

@@ -69,10 +69,10 @@ class PictureSource:
         self._longest_s = longest_s
         self._public_name = public_name
 
-    def address_of(self, inscription_id: str, url: str | None) -> str | None:
+    def address_of(self, inscription_id: str | None, url: str | None) -> str | None:
         """Returns the address of an inscription's picture, or None if it may not be fetched; `url` is the venue's."""
         if self._practice is not None:
-            return f"{self._practice}/content/{quote(inscription_id, safe='')}"
+            return None if inscription_id is None else f"{self._practice}/content/{quote(inscription_id, safe='')}"
         if url is None or public_url_problem(url, self._networks) is not None:
             return None
         # Only port 443, so that a venue cannot make us probe other services of a public host.
@@ -273,7 +273,7 @@ class Pictures:
     async def _picture(self, call: Call[verbs.Picture]) -> str:
         return await self.show(call.args.inscription_id, call.args.url)
 
-    async def show(self, inscription_id: str, url: str | None) -> str:
+    async def show(self, inscription_id: str | None, url: str | None) -> str:
         """Returns the picture, or the reason why there is none, as JSON text. `url` is the venue's.
 
         Raises Unavailable when a fetch had to wait longer than 12 s for its turn.

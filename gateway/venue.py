@@ -33,6 +33,7 @@ from markets.base import (
 from markets.client import MOST_SKEW_S, skew_words
 from markets.http import hearing, made_s
 from markets.parse import Unread, noting
+from markets.told import Told, telling
 from markets.venues import Capabilities
 
 # Slots kept free for more urgent calls, so that a cancel is sent even if a venue's reads hang. A brake has two extra
@@ -432,6 +433,7 @@ class Venue:
         self.windows = windows or Windows(Capabilities(name, name), time.monotonic)
         self.breaker = Breaker(time.monotonic)
         self.skew = Skew(name, time.monotonic, lambda: time.time_ns() // 1_000_000)
+        self.told: Callable[[Told], None] = lambda told: None  # hears names and pictures, in threads
         self._threads = threads
         self._calls: dict[str, Counter[str]] = {}
         self._unread: Counter[str] = Counter()  # rows left out, by operation
@@ -552,7 +554,7 @@ class Venue:
         def made() -> Value:
             if self.quota is not None:
                 self.quota.count(user)  # before the call, otherwise a crash would lose the count of a sent call
-            with noting(unread.append), self.skew.watching():
+            with noting(unread.append), telling(self.told), self.skew.watching():
                 return call()
 
         try:
@@ -581,11 +583,10 @@ class Venue:
     def _note_unread(self, operation: str, unread: list[Unread]) -> None:
         """Counts the rows left out of an answer; logs the first, at most once every ten minutes per operation."""
         self._unread[operation] += len(unread)
-        now = time.monotonic()
+        now, why = time.monotonic(), unread[0].why
         if now - self._logged_at.get(operation, -_UNREAD_LOG_S) >= _UNREAD_LOG_S:
             self._logged_at[operation] = now
-            first = f"the first is {unread[0].why}"
-            log.warning("%s: %d rows of %s are left out; %s", self.name, len(unread), operation, first)
+            log.warning("%s: %d rows of %s are left out; the first is %s", self.name, len(unread), operation, why)
 
     def _learn(self, error: VenueError) -> None:
         if isinstance(error, RateLimited):

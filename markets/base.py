@@ -233,6 +233,34 @@ class Floor(Struct, frozen=True, forbid_unknown_fields=True):
     taken_ms: int = 0
 
 
+class Known(Struct, frozen=True, forbid_unknown_fields=True):
+    """A collection or rune as a venue's answers to other questions showed it; None = none did.
+
+    `floor` as in Floor, of `floor_ms`; `volume` all that was paid at the venue, in sats. Its picture is at `image_url`,
+    or that of the inscription `item`. `told_ms`: when it was seen last. All times are the gateway's.
+    `is_public`: the venue showed it unasked; any other one may say what a user here wants.
+    """
+
+    kind: Kind
+    slug: str
+    name: str | None = None
+    floor: Decimal | None = None
+    floor_ms: int | None = None
+    listed: int | None = None
+    volume: int | None = None
+    item: str | None = None
+    image_url: str | None = None
+    told_ms: int = 0
+    is_public: bool = False
+
+
+class TraitFloors(Struct, frozen=True, forbid_unknown_fields=True):
+    """The cheapest listing, in sats, of each trait (type, value) in a collection's book, read at `taken_ms`."""
+
+    floors: tuple[tuple[str, str, int], ...]
+    taken_ms: int
+
+
 class OwnBid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One live bid of a wallet. `price` is the whole order's in sats; `quantity` in whole items or tokens, if known.
 

@@ -196,6 +196,19 @@ class MarketClient(GatewayClient):
         """Returns a collection's traits, {type: {value: count of items}}. Raises NotFound for an unknown collection."""
         return self.call(verbs.Traits(slug), max_age_s=max_age_s)
 
+    def trait_floors(self, slug: str) -> base.TraitFloors | None:
+        """Returns the floors of traits in a book that was read within the hour, else None. No venue call."""
+        return self.call(verbs.TraitFloors(slug))
+
+    def collections(
+        self, kind: Kind, slugs: Sequence[str] = (), part: str | None = None, *, only_public: bool = False
+    ) -> tuple[base.Known, ...]:
+        """Returns what is known of these, and of at most 21 others by a `part` of slug or name.
+
+        "" is a part of all; with `only_public` those others are what the venue showed unasked. No venue call.
+        """
+        return self.call(verbs.Collections(kind, tuple(slugs), part, only_public))
+
     def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> base.Sales:
         """Returns the sales of a collection or rune since `since_ms` (epoch), at most the venue's last 500.
 
@@ -235,8 +248,8 @@ class MarketClient(GatewayClient):
         """Returns the venue's details of one inscription."""
         return self.call(verbs.Item(inscription_id), max_age_s=max_age_s)
 
-    def picture(self, inscription_id: str, url: str | None) -> base.Picture | base.NoPicture:
-        """Returns an inscription's picture; `url` is the address that a venue gives. No call to a marketplace.
+    def picture(self, inscription_id: str | None, url: str | None) -> base.Picture | base.NoPicture:
+        """Returns an inscription's or collection's picture; `url` is where a venue says it is. No venue call.
 
         Raises Unavailable if too many other pictures are being fetched.
         """

@@ -132,6 +132,17 @@ class Traits(MarketRead[dict[str, dict[str, int]]], frozen=True):
     slug: Slug
 
 
+class TraitFloors(Args[base.TraitFloors | None], frozen=True):
+    slug: Slug
+
+
+class Collections(Args[tuple[base.Known, ...]], frozen=True):
+    kind: Kind
+    slugs: Annotated[tuple[Slug, ...], Meta(max_length=500)] = ()
+    part: Annotated[str, text_of(0, 200)] | None = None
+    only_public: bool = False
+
+
 class Sales(MarketRead[base.Sales], frozen=True):
     slug: Slug
     kind: Kind
@@ -178,7 +189,7 @@ class Item(MarketRead[base.Item], frozen=True):
 
 
 class Picture(Args[base.Picture | base.NoPicture], frozen=True):
-    inscription_id: OrderId
+    inscription_id: OrderId | None
     url: str | None
 
 

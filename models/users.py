@@ -117,6 +117,11 @@ def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: 
 _SUBSCRIPTION = Statement(f"SELECT {columns(Subscription)} FROM subscriptions WHERE user_id = :user")
 
 
+def is_alone() -> bool:
+    """Returns whether there is one user at most."""
+    return len(User.select(User.id).limit(2)) < 2
+
+
 def subscription_of(user_id: int) -> Subscription | None:
     """Returns the user's plan and its end, or None."""
     return _SUBSCRIPTION.instance(Subscription, user=user_id)

@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from core import fields
 from core.fields import Sats, words
-from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, TooManyLookups, VenueError, WalletItem
+from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, VenueError, WalletItem
 from markets.parse import link
 from models import venue_memory
 from models.accounts import READ
@@ -43,7 +43,7 @@ _HEADERS = {
     "Content-Disposition": "inline",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_DRAWING = "image/svg+xml"
+DRAWING = "image/svg+xml"
 
 
 class Refreshed(Asked, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ class Inscriptions(SignedIn):
         of=named,
         says="The picture, or a drawing in its place.",
         media=PICTURE_MEDIA[0],
-        others=(*PICTURE_MEDIA[1:], _DRAWING),
+        others=(*PICTURE_MEDIA[1:], DRAWING),
         errors={404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
         has_etag=True,
         answers_s=12.0,  # because the gateway fetches ten a second, and a page requests sixty
@@ -195,28 +195,23 @@ class Inscriptions(SignedIn):
         # A venue is asked only if the address of the picture is not known yet.
         told = venue_memory.told_of(inscription_id)
         url = (told or await self._looked_up(inscription_id, _MAX_AGE_S)).image_url
-        try:
-            found = await pictures.picture(user, inscription_id, url, self.until)
-        except TooManyLookups as error:
-            raise blocking.answer_to(error) from error
-        except VenueError:  # the gateway is overloaded or does not respond, so the browser may retry in a minute
-            found = NoPicture("unreachable")
+        found = await pictures.picture(user, inscription_id, url, self.until)
         self.require_signed_in()
-        self._show(inscription_id, found)
+        show_picture(self, inscription_id, found)
 
-    def _show(self, inscription_id: str, found: Picture | NoPicture) -> None:
-        for name, value in _HEADERS.items():
-            self.set_header(name, value)
-        if isinstance(found, Picture):
-            self._send(found.media, found.data, _PICTURE_S)
-            return
+
+def show_picture(handler: SignedIn, of: str, found: Picture | NoPicture) -> None:
+    """Answers the picture, or the drawing `of` this in its place, with headers that let a browser do no more."""
+    for name, value in _HEADERS.items():
+        handler.set_header(name, value)
+    if isinstance(found, Picture):
+        data, kept_s = found.data, _PICTURE_S
+    else:
+        data = drawn(of, found.instead)
         kept_s = _AWAY_S if found.instead == "unreachable" else _LACKING_S
-        self._send(_DRAWING, drawn(inscription_id, found.instead), kept_s)
-
-    def _send(self, media: str, data: bytes, kept_s: int) -> None:
-        self.set_header("Content-Type", media)
-        self.set_header("Cache-Control", f"private, max-age={kept_s}")
-        self.send(data)
+    handler.set_header("Content-Type", found.media if isinstance(found, Picture) else DRAWING)
+    handler.set_header("Cache-Control", f"private, max-age={kept_s}")
+    handler.send(data)
 
 
 async def look_up(

@@ -193,7 +193,7 @@ def is_idle(task: Task) -> bool:
 
 
 PATIENCE_S = 2.0  # time limit of a check at a marketplace
-_TRAITS_AGE_S = 3600.0  # a collection's traits hardly ever change
+TRAITS_AGE_S = 3600.0  # a collection's traits hardly ever change
 _SPELLING_AGE_S = 86_400.0  # a rune's name never changes
 _MOST_NEAR = 3
 _BULLET = "\u2022"
@@ -315,7 +315,7 @@ async def refuse_unknown_trait(
     """
     if config.trait is None or (former and (former.slug, former.trait) == (config.slug, config.trait)):
         return
-    question = market(lambda client: client.at(venue).traits(config.slug, _TRAITS_AGE_S))
+    question = market(lambda client: client.at(venue).traits(config.slug, TRAITS_AGE_S))
     try:
         catalogue = await asyncio.wait_for(question, PATIENCE_S)
     except (VenueError, TimeoutError):

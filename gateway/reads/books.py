@@ -36,9 +36,11 @@ from markets.base import (
     Sale,
     Sales,
     Trait,
+    TraitFloors,
     VenueError,
 )
 from markets.parse import Unread, same
+from markets.told import Told
 from markets.unisat.index import Unisat
 from markets.verbs import text
 
@@ -91,6 +93,8 @@ class Runes:
                 flight, call.request.verb, "book", lambda cursor: unisat.rune_book(spelt, int(cursor or 0)), RUNE_PAGES
             )
             asks = sorted({ask.order_id: ask for ask in found.entries}.values(), key=lambda ask: ask.unit_price)
+            floor = asks[0].unit_price if asks else None
+            self._source.venue.told(Told("runes", spelt, floor=floor, listed=len(asks)))
             return text(AskBook(tuple(asks[:RUNE_LOTS]), flight.taken_ms, None, *left_out(found.unread)))
 
         return await self._source.snapshots.get(("lots", spelt), call.max_age_s, fetch)
@@ -221,6 +225,7 @@ class Floors:
             found = await self._from_any_source(call, begin)
         finally:
             self._close(batch, kind)
+        self._tell(found, kind)
         for slug, flight in riders.items():
             if isinstance(floor := found.get(slug), Floor):
                 self._snapshots.put(("floors", kind, slug), _stamped(floor, flight), flight)
@@ -234,7 +239,9 @@ class Floors:
         def call() -> Mapping[str, Floor | Unread]:
             return self._adapter.floors([slug], kind)
 
-        return _stamped((await self._from_any_source(call, flight.begin)).get(slug), flight)
+        found = await self._from_any_source(call, flight.begin)
+        self._tell(found, kind)
+        return _stamped(found.get(slug), flight)
 
     async def _from_any_source(
         self, call: Callable[[], Mapping[str, Floor | Unread]], begin: Callable[[], None]
@@ -246,6 +253,11 @@ class Floors:
             except AskAgain:
                 begin = _begun
         return await self._venue.read("floors", "floors", Priority.REST, call, begin)
+
+    def _tell(self, found: Mapping[str, Floor | Unread], kind: Kind) -> None:
+        for each in found.values():
+            if isinstance(each, Floor):
+                self._venue.told(Told(kind, each.slug, floor=each.floor, listed=each.listed_count))
 
     def _riders(self, kind: Kind, batch: _Batch) -> list[str]:
         seats = list(batch.flights)
@@ -293,6 +305,7 @@ BOOK_ENTRIES = 200
 # A book counts as unchanged for at most ten minutes, whatever the floor. Ten seconds less, so that it is read in every
 # twentieth cycle of 30 s even if a cycle starts slightly early.
 CONFIRMED_S = 590.0
+FLOORS_KEPT_S = 3600.0
 SALES_PAGES = 5
 _Key = tuple[str, Kind, str]
 
@@ -402,6 +415,18 @@ class Books:
     async def _traits(self, call: Call[verbs.Traits]) -> str:
         slug = call.args.slug
         return await self._source.text(("traits", slug), call.max_age_s, "traits", lambda _: self._adapter.traits(slug))
+
+    @answers(verbs.TraitFloors)
+    async def _trait_floors(self, call: Call[verbs.TraitFloors]) -> str:
+        """Returns the floors of traits in the stored book, None without one. Reads nothing."""
+        kept: _Asks | None = self._source.snapshots.kept(("asks", call.args.slug), FLOORS_KEPT_S)
+        if kept is None:
+            return text(None)
+        floors: dict[Trait, int] = {}
+        for listing in kept.listings:  # cheapest first
+            for trait in listing.traits or ():
+                floors.setdefault(trait, listing.ask.price)
+        return text(TraitFloors(tuple((*trait, price) for trait, price in floors.items()), kept.taken_ms))
 
     @answers(verbs.Item)
     async def _item(self, call: Call[verbs.Item]) -> str:

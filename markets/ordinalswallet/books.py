@@ -19,6 +19,7 @@ from markets.base import Floor, Item, Kind, NotFound, Sale, WalletItem
 from markets.http import error_text, refusal
 from markets.orders import OwnListing
 from markets.parse import Best, Cursor, Page, Unreadable
+from markets.told import tell
 from strategy.book import Ask
 
 SALES_PAGE = 100  # the most in one answer
@@ -149,6 +150,7 @@ def floor(answer: Any, slug: str, kind: Kind) -> Floor:
     name = "floor_price" if kind == "ordinals" else "floor_price_per"
     if name not in stats:
         raise Unreadable(f"the stats have no {name}")
+    tell(slug, kind, volume=stats.get("volume_total"))
     shown = stats[name]
     if shown == "" or parse.is_none_or_zero(shown):
         return Floor(slug, None, count)
@@ -288,6 +290,7 @@ def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
 
     def item(entry: Mapping[str, Any]) -> WalletItem:
         inscription_id, listing = _INSCRIPTION_ID(entry), _listing(entry)
+        _tell(entry, f"{images}/{inscription_id}")
         return WalletItem(
             id=inscription_id,
             name=parse.name_to_show(parse.first(entry, "meta.name")),
@@ -299,6 +302,11 @@ def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
         )
 
     return parse.each_row(_held(answer), "inscription", item, key=_INSCRIPTION_ID)
+
+
+def _tell(entry: Mapping[str, Any], image: str) -> None:
+    slug = parse.first(entry, "collection.slug")
+    tell(slug, name=parse.first(entry, "collection.name"), item=entry.get("id"), image=image)
 
 
 def _held(answer: Any) -> Sequence[Any]:
@@ -364,6 +372,7 @@ def item(answer: Any, inscription_id: str, images: str) -> Item:
         raise Unreadable("the answer is about another inscription")
     listing, satpoint = _listing(found), parse.text_or_none(found.get("satpoint"))
     held = parse.traits_told(parse.first(found, "meta.attributes"))
+    _tell(found, f"{images}/{inscription_id}")
     return Item(
         id=inscription_id,
         listed=listing is not None,

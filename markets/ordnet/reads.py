@@ -26,6 +26,7 @@ from markets.base import Floor, Item, NotFound, NotSupported, Refused, Sale
 from markets.http import refused_with_200
 from markets.orders import OwnListing
 from markets.parse import Best, Cursor, Foreign, Page, Unread, Unreadable
+from markets.told import tell
 from strategy.book import Ask
 
 PAGE_SIZE = 100
@@ -243,5 +244,8 @@ def _traits_of(entry: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def _slug(entry: Mapping[str, Any]) -> str | None:
     shown = entry.get("collection", "")
-    named = None if shown is None else parse.table(shown, "collection").get("slug")
+    collection = {} if shown is None else parse.table(shown, "collection")
+    named = collection.get("slug")
+    if not _is_bundle(entry):
+        tell(named, name=collection.get("name"), item=entry.get("inscriptionId"))
     return parse.if_told(parse.text, named, "slug")

@@ -26,6 +26,7 @@ from markets.satflow.books import (
     time_of,
     total_of,
 )
+from markets.told import tell
 
 # In the fill of a bid the bidder is the buyer. The paying address comes first, because it identifies bids.
 BUYER_FIELDS = (
@@ -81,6 +82,7 @@ def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
     named = parse.first(collection, "id", "slug", "collection_id", "collectionSlug")
     if named is not None and parse.same(parse.text(named, "collection")) != parse.same(slug):
         raise Unreadable("the answer is about another collection")
+    tell(slug, name=collection.get("name"))
     if "category_attributes" not in collection:
         raise NotSupported("the market does not tell the traits of this collection")
     kinds: dict[str, dict[str, int]] = {}
@@ -245,11 +247,13 @@ def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
         pass
     image = parse.first(entry, "token.image_url", "token.imageUrl")
     is_link = isinstance(image, str) and len(image) <= 500 and image.startswith(("https://", "http://"))
+    slug, named = parse.first(entry, "collection.id", "collection.slug"), parse.first(entry, "collection.name")
+    tell(slug, name=named, item=_ITEM_ID(entry), image=image)
     return WalletItem(
         id=_ITEM_ID(entry),
         name=parse.name_to_show(parse.first(entry, "token.name")),
-        collection_id=parse.name_to_show(parse.first(entry, "collection.id", "collection.slug")),
-        collection_name=parse.name_to_show(parse.first(entry, "collection.name")),
+        collection_id=parse.name_to_show(slug),
+        collection_name=parse.name_to_show(named),
         image_url=image if is_link and image.isprintable() else None,
         listed=is_listed,
         listing_price=price,
@@ -289,17 +293,17 @@ def item(answer: Any, inscription_id: str) -> Item:
     if found.get("id") != inscription_id:
         raise Unreadable("item: the answer is about another inscription")
     listing, traits = found.get("listing"), listed_traits(found)
+    image = parse.link(found.get("contentPreviewURI")) or parse.link(parse.first(found, "metadata.token.image_url"))
+    slug = parse.first(found, "metadata.collection.id") or parse.first(found, "metadata.collection.slug")
+    tell(slug, name=parse.first(found, "metadata.collection.name"), item=inscription_id, image=image)
     return Item(
         id=inscription_id,
         listed=found.get("listed") is True or (isinstance(listing, dict) and bool(listing)),
         number=parse.whole_or_none(found.get("inscriptionNumber")),
         name=parse.text_or_none(parse.first(found, "metadata.token.name")),
-        collection_id=parse.text_or_none(
-            parse.first(found, "metadata.collection.id") or parse.first(found, "metadata.collection.slug")
-        ),
+        collection_id=parse.text_or_none(slug),
         collection_name=parse.text_or_none(parse.first(found, "metadata.collection.name")),
-        image_url=parse.link(found.get("contentPreviewURI"))
-        or parse.link(parse.first(found, "metadata.token.image_url")),
+        image_url=image,
         content_url=parse.link(found.get("contentURI")),
         content_type=parse.text_or_none(found.get("contentType")),
         owner=parse.text_or_none(found.get("owner")),

@@ -15,6 +15,7 @@ from markets import parse
 from markets.base import Indexed, NotFound, Unavailable, Whereabouts
 from markets.http import segment
 from markets.parse import Best, Foreign, Page, Unreadable
+from markets.told import tell
 from markets.unisat.wire import UnisatHttp, content
 from strategy.book import Ask
 
@@ -186,6 +187,8 @@ def _rune(data: Any, ticker: str) -> tuple[str, int]:
 
 
 def _named(entry: Mapping[str, Any], ticker: str) -> tuple[str, int] | None:
+    if isinstance(spaced := entry.get("spacedRune"), str) and _TICKER.fullmatch(spaced):
+        tell(spaced, "runes", asked=ticker)
     # Compared without bullets, because they are not part of a rune's identity.
     if parse.same(parse.text(entry.get("spacedRune"), "rune")) != parse.same(ticker):
         return None

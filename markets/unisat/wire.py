@@ -23,6 +23,7 @@ from markets.base import AuthFailed, BelowMinimum, NotFound, RateLimited, Refuse
 from markets.http import Http, Reply, error_text, is_too_many, retry_after_s
 from markets.orders import ListingDraft, OwnListing
 from markets.parse import Best, Foreign, Page, Unreadable
+from markets.told import tell
 from strategy.book import Ask
 
 # Codes in errors/open-api-errors/marketplace-errors.yaml for the venue's own trouble: maintenance, read-only, busy,
@@ -93,6 +94,7 @@ def floor(answer: Any, slug: str) -> base.Floor | None:
         return None
     if parse.same(parse.text(stats["collectionId"], "collection")) != parse.same(slug):
         raise Unreadable("the answer is about another collection")
+    _tell_statistic(stats, slug)
     return _floor(stats, slug)
 
 
@@ -100,12 +102,20 @@ def listed_floor(answer: Any, slug: str) -> base.Floor | None:
     """Reads the floor of one collection from the list of statistics; None if the list does not have it."""
 
     def read(entry: Mapping[str, Any]) -> base.Floor | None:
+        _tell_statistic(entry, slug)
         is_it = parse.same(parse.text(entry.get("collectionId"), "collection")) == parse.same(slug)
         return _floor(entry, slug) if is_it else None
 
     data = parse.table(content(answer), "statistics")
     found = parse.each_row(parse.rows(data.get("list") or [], "statistics"), "statistic", read)
     return found.entries[0] if found.entries else None
+
+
+def _tell_statistic(stats: Mapping[str, Any], asked: str) -> None:
+    """Notes name, volume and icon of a collection: recorded icons are links, or ids of inscriptions."""
+    icon = stats.get("icon")
+    slug, volume = stats.get("collectionId"), stats.get("btcValue")
+    tell(slug, name=stats.get("name"), volume=volume, item=icon, image=icon, asked=asked)
 
 
 def floor_of_asks(answer: Any, slug: str, now_ms: int) -> base.Floor:
@@ -154,6 +164,7 @@ def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
     if not _is_offered(entry):
         return None
     _check_goods(entry, slug)
+    _tell_item(entry)
     if not _is_single(entry):
         raise Foreign("it is several items for one price")
     price = parse.sats(entry.get("price"), "listing price", least=1)
@@ -204,6 +215,11 @@ def _check_goods(entry: Mapping[str, Any], slug: str) -> None:
         raise Foreign("it is of another collection")
     if entry.get("nftType") not in (None, "", "collection"):
         raise Foreign("it is not an item of a collection")
+
+
+def _tell_item(entry: Mapping[str, Any]) -> None:
+    picture = entry.get("collectionHighResImgUrl")
+    tell(entry.get("collectionId"), name=entry.get("collectionName"), item=entry.get("inscriptionId"), image=picture)
 
 
 def _is_single(entry: Mapping[str, Any]) -> bool:
@@ -270,6 +286,7 @@ def item(answer: Any, inscription_id: str) -> base.Item:
         is_listed = bool(found.get("auctionId")) and _is_offered(found)
     except Unreadable:
         is_listed = False
+    _tell_item(found)
     output, vout = parse.first(found, "utxo.txid"), parse.first(found, "utxo.vout")
     traits = _traits(found)
     return base.Item(

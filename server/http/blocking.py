@@ -431,10 +431,17 @@ class PictureWay:
         if wait_s := self._limit.take(str(user)):
             raise too_many("Too many pictures", wait_s, f"A user may ask for {A_MINUTE} pictures a minute.")
 
-    async def picture(self, user: int, inscription_id: str, url: str | None, until: float) -> Picture | NoPicture:
-        """Returns the picture that a venue says is at `url`. Raises VenueError."""
+    async def picture(
+        self, user: int, inscription_id: str | None, url: str | None, until: float
+    ) -> Picture | NoPicture:
+        """Returns the picture that a venue says is at `url`. Raises ApiError (429)."""
         ask = UserMarket(self._pool, self._seats, user, "look", until)
-        return await ask(lambda market: market.picture(inscription_id, url))
+        try:
+            return await ask(lambda market: market.picture(inscription_id, url))
+        except TooManyLookups as error:
+            raise answer_to(error) from error
+        except VenueError:  # the gateway has too much to fetch, or is away: there may be one in a minute
+            return NoPicture("unreachable")
 
     def close(self) -> None:
         """Ends the threads."""

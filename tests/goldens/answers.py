@@ -14,7 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from core.layout import journal_path
-from markets.base import AskBook, Balance, BidBook, Item, OutpointFacts, OwnBid, OwnBids, Whereabouts
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    Item,
+    Known,
+    OutpointFacts,
+    OwnBid,
+    OwnBids,
+    TraitFloors,
+    Whereabouts,
+)
 from markets.orders import ListingDraft
 from models.database import base
 from models.hooks import queue
@@ -153,6 +164,8 @@ def the_market(service: Service) -> None:
         "rune_asks": AskBook((Ask("x", 1, Decimal(3), Decimal("1.25"), "seller"),), 1),
         "balance": Balance("bc1qbidding", 10_000_000, START_MS),
         "rune": "DOG•GO•TO•THE•MOON",
+        "collections": (Known("ordinals", "goosinals", "The Goosinals", item=INSCRIPTION, told_ms=START_MS),),
+        "trait_floors": TraitFloors((("Hat", "Red", 90_000),), START_MS),
         "item": Item(INSCRIPTION, listed=True, number=7, listing_price=9),
         "wallet_contents": (item(), item(name="", listing_price=None)),
         "whereabouts": Whereabouts(INSCRIPTION, "x:0", vault, 546, START_MS),

@@ -10,7 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
-from markets.base import AskBook, Balance, BidBook, Item, NotFound, Picture, SignInNeeded, Unavailable, Unknown
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    Item,
+    Known,
+    NotFound,
+    Picture,
+    SignInNeeded,
+    TooManyLookups,
+    Unavailable,
+    Unknown,
+)
 from models import accounts, budgets, presets
 from models.accounts import ApiToken
 from models.budgets import Budget
@@ -239,6 +251,7 @@ async def the_market(service: Service, drive: Driver) -> None:
         await drive(name, query=unknown)
         await drive(name, query=known)
     await the_book(service, drive)
+    await the_choices(service, drive)
     await drive("searchSlugs", query={"q": "goo"})
     await drive("searchSlugs", query={"type": "cats"})
     await drive("getFloor", query={"slug": "empty"})
@@ -264,6 +277,30 @@ async def the_book(service: Service, drive: Driver) -> None:
     service.signer.state = "away"
     await drive("getBook", query=query)
     service.signer.state = "ready"
+
+
+async def the_choices(service: Service, drive: Driver) -> None:
+    answers, query = service.gateway.answers, {"slug": "goosinals"}
+    there = {verb: answers[verb] for verb in ("collections", "traits")}
+    answers["collections"] = (Known("ordinals", "goosinals", "The Goosinals", item=INSCRIPTION),)
+    await drive("searchCollections", query={"q": "goo"})
+    await drive("searchCollections", query={"type": "cats"})
+    await drive("listFaces")
+    await drive("getCollectionPicture")
+    await drive("getCollectionPicture", query=query)
+    answers["picture"] = TooManyLookups(4, "ask again in 4 s")
+    await drive("getCollectionPicture", query=query)
+    answers["collections"] = ()
+    await drive("getCollectionPicture", query=query)
+    await drive("listTraits")
+    await drive("listTraits", query=query)
+    await stories.spent(service, drive("listTraits", query=query))
+    answers["traits"] = NotFound()
+    await drive("listTraits", query=query)
+    service.gateway.down = True
+    await drive("listTraits", query=query)
+    service.gateway.down = False
+    answers.update(there)
 
 
 async def withdrawals(service: Service, drive: Driver) -> None:

@@ -271,7 +271,7 @@ def test_a_hostile_name_is_text(visitor: Visitor, person: Person) -> None:
     page = opened(visitor, person, "#/new")
     expect(page.get_by_label("Begin with a preset")).to_contain_text(HOSTILE)
     page.get_by_label("Begin with a preset").select_option(label=HOSTILE)
-    field(page, "slug").fill(HOSTILE)
+    type_into(field(page, "slug"), HOSTILE)
 
     expect(page.locator(".field.faulty").filter(has=field(page, "slug"))).to_contain_text("Must be letters")
     expect(field(page, "tags")).to_have_value(HOSTILE)

@@ -327,6 +327,8 @@ class FakeGateway:
             },
             "profile": VenueProfile("simulator", 1_000, 10_000, 900, True, "per_bid"),
             "fees": base.Fees(Decimal(5), Decimal(4), Decimal(3), Decimal(2), Decimal(1), START_MS),
+            "collections": (),
+            "trait_floors": None,
             "traits": {"Hat": {"Red": 3, "Blue": 4}, "Eyes": {"Laser": 1}},
             "asks": base.AskBook((), 1),
             "own_bids": base.OwnBids((), 1),

@@ -204,7 +204,7 @@ def _outputs(outputs: Sequence[TxOutput], escrow: TxOutput, announcement: TxOutp
     if escrowed != [escrow.value]:
         raise PolicyRefused("escrow", f"the escrow gets {escrowed} sats for a price of {escrow.value}")
     if announced != [announcement]:
-        raise PolicyRefused("escrow", "it is not announced, or announced wrong, how our key takes the escrow back")
+        raise PolicyRefused("escrow", "it is not told, or told wrong, how our key takes the escrow back")
     return sum(change)
 
 

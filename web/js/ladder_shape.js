@@ -46,10 +46,17 @@ export function stairsOf(levels, min, max, end) {
   return { points, sum };
 }
 
-/** How far the picture goes: floor, range and rungs with room, some asks above, and the cap only if it is near. */
+const FAR = 1.6; // times the highest price of market and rungs: a high end above it would squeeze them into a line
+
+/**
+ * How far the picture goes: floor, range and rungs with room, some asks above, and the cap only if it is near. `beyond` is
+ * the range's high end where the picture ends before it, else null.
+ */
 export function endsOf(picture, units) {
-  const inside = [picture.floor, picture.low, picture.high, ...units].filter((price) => price > 0);
   const best = picture.bids?.[0]?.price;
+  const market = [picture.floor, best, ...units].filter((price) => price > 0);
+  const beyond = market.length && picture.high > FAR * Math.max(...market) ? picture.high : null;
+  const inside = [picture.floor, picture.low, beyond ? null : picture.high, ...units].filter((price) => price > 0 && (!beyond || price <= FAR * Math.max(...market)));
   if (!inside.length && best) inside.push(best);
   if (!inside.length) return null;
   const low = Math.min(...inside);
@@ -57,7 +64,7 @@ export function endsOf(picture, units) {
   const room = high - low || high * 0.2;
   const asks = picture.asks || [];
   const someAsk = asks.length ? Math.min(asks[Math.min(6, asks.length - 1)].price, high + room * 0.35) : high;
-  return { min: Math.max(0, low - room * 0.1), max: Math.max(high, someAsk) + room * 0.06 };
+  return { min: Math.max(0, low - room * 0.1), max: Math.max(high, someAsk) + room * 0.06, beyond };
 }
 
 /** How tall a ladder of so many labels must be to be read. */
@@ -76,7 +83,7 @@ export function ladderShape(picture, width, height, isNarrow) {
   const rungs = picture.rungs.filter((rung) => rung.unit > 0);
   const ends = endsOf(picture, rungs.map((rung) => rung.unit));
   if (!ends) return null;
-  const { min, max } = ends;
+  const { min, max, beyond } = ends;
   const axis = isNarrow ? 64 : 88;
   const plot = Math.max(80, width - axis - (isNarrow ? 6 : 270));
   const right = axis + plot;
@@ -96,7 +103,8 @@ export function ladderShape(picture, width, height, isNarrow) {
   return {
     width, height, axis, right, plot, isNarrow, isTight: tall === LOW, floorY,
     ticks: ticksOf(min, max, Math.max(3, Math.floor(height / 74))).map((price) => ({ price, y: y(price) })),
-    band: picture.low && picture.high >= picture.low ? { y: y(picture.high), height: Math.max(1, y(picture.low) - y(picture.high)) } : null,
+    band: picture.low && picture.high >= picture.low ? bandOf(Math.min(picture.low, max), Math.min(picture.high, max), y) : null,
+    beyond,
     cap: picture.cap ? { price: picture.cap, y: picture.cap < max ? y(picture.cap) : null } : null,
     bids: { line: line(bids.points), area: area(bids.points) },
     asks: { line: line(asks.points), area: area(asks.points) },
@@ -105,6 +113,8 @@ export function ladderShape(picture, width, height, isNarrow) {
     spread: spreadOf(picture, own, [...placed.map((rung) => rung.y), ...wordsOfCap(picture.cap, max, y)], y, isNarrow ? 34 : 22),
   };
 }
+
+const bandOf = (low, high, y) => ({ y: y(high), height: Math.max(1, y(low) - y(high)) });
 
 /** Labels on the bars themselves: bids first; one that would cover another is left to the list beside. */
 function onBars(labels) {

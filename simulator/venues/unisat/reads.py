@@ -95,7 +95,10 @@ def _statistic(call: UnisatHandler, market: Market) -> Row:
         "listed": len(market.best("ask", engine.now_ms(), VENUE)),
         "verification": False,
         **same(len(known), "total supply"),
-        **same("", "desc icon iconContentType twitter discord website"),
+        # As recorded, an icon is a link or an inscription; here it is one of the collection's own.
+        "icon": (icon := min(known, default="")),
+        "iconContentType": media_of(icon) if icon else "",
+        **same("", "desc twitter discord website"),
     }
 
 

@@ -28,6 +28,7 @@ from markets.base import (
     VenueError,
 )
 from markets.http import Http
+from markets.told import Told, telling
 from tests.markets.contract.gate import CUT, SILENCE, reply
 from tests.markets.contract.hostile import ANSWERS, JSON, assert_sane, spoilt
 from tests.markets.contract.parties import HELD, PARTIES, each, having
@@ -332,11 +333,15 @@ def test_a_good_answer_with_one_part_spoilt_is_read_right_or_not_at_all(town: To
     good = json.loads(town.gate.told[-1])
     for where, answer in spoilt(good, random.Random(method), 5):
         town.gate.answer = reply(json.dumps(answer), headers=JSON)
+        names: list[Told] = []
         try:
-            found = call()
+            with telling(names.append):
+                found = call()
         except VenueError as error:
             assert type(error).__name__ in LEAVES_OF_A_READ, (where, error)
             continue
+        assert_sane(names, Any)
+        assert all(len(each.slug) <= 200 and len(each.name or "") <= 200 for each in names), where
         if method != "item":  # its texts are as the venue wrote them
             assert_sane(found, Any)
 

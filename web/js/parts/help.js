@@ -31,8 +31,10 @@ function Search({ onClose }) {
     onClose();
     go(found[0].path);
   };
+  // A search field takes the first Escape for its text.
+  const leaveByEscape = (event) => event.key === "Escape" && (event.preventDefault(), onClose());
   return html`<${Dialog} title=${t("word.search")} onClose=${onClose}><form onSubmit=${open}>
-    <label class="field"><span>${t("search.label")}</span><input type="search" autofocus autocomplete="off" spellcheck=${false} value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label></form>
+    <label class="field"><span>${t("search.label")}</span><input type="search" autofocus autocomplete="off" spellcheck=${false} value=${typed} onKeyDown=${leaveByEscape} onInput=${(event) => setTyped(event.target.value)} /></label></form>
     <ul class="found">${found.map((each) => html`<li key=${each.path}><a href=${`#${each.path}`} onClick=${onClose}><b>${each.name}</b><span>${each.kind}</span></a></li>`)}</ul>
     ${!found.length && html`<p class="quiet">${t("search.none")}</p>`}</${Dialog}>`;
 }

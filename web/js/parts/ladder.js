@@ -27,6 +27,7 @@ function Drawing({ picture, width }) {
     ${["bids", "asks"].map((side) => html`<g class=${side}><path class="depth" d=${shape[side].area} /><path class="edge" d=${shape[side].line} /></g>`)}
     ${shape.floorY !== null && html`<line class="floor" x1=${axis} x2=${right} y1=${shape.floorY} y2=${shape.floorY} />`}
     ${shape.cap && html`<${Cap} cap=${shape.cap} at=${isNarrow ? right - 2 : width - 4} axis=${axis} right=${right} show=${show} />`}
+    ${shape.beyond && html`<text class="range-beyond" x=${axis + 6} y=${shape.cap?.y === null ? 28 : 12}>${t("word.beyond", { price: show(shape.beyond) })}</text>`}
     ${shape.spread && html`<text class="spread" x=${axis + 10} y=${shape.spread.y} dy=".35em">${t("ladder.spread", { share: percent(shape.spread.share) })}</text>`}
     ${shape.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} axis=${axis} plot=${plot} />`)}
     ${isNarrow && shape.floorY !== null && html`<text class="floor-words on-bar" x=${axis + 8} y=${shape.floorY - 8}>${t("word.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text>`}

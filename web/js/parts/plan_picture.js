@@ -12,7 +12,7 @@ const BOTTOM = 14;
 export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, show, words }) {
   const room = endsOf({ floor, low, high, asks }, rungs.map((rung) => rung.unit));
   if (!room) return null;
-  const { min, max } = room;
+  const { min, max, beyond } = room;
   const isNarrow = width < 560;
   const height = Math.min(560, Math.max(320, 60 + rungs.length * (isNarrow ? 26 : 42)));
   const y = (price) => TOP + (height - TOP - BOTTOM) * (1 - (Math.min(max, Math.max(min, price)) - min) / (max - min));
@@ -38,6 +38,7 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
     <path class="depth ask" d=${area(asked) || ""} /><path class="edge ask" d=${line(asked.points)} />
     ${floor && html`<line class="floor" x1=${left} x2=${right} y1=${y(floor)} y2=${y(floor)} />`}
     ${cap > 0 && cap < max && cap > min && html`<g class="cap"><line x1=${left} x2=${right} y1=${y(cap)} y2=${y(cap)} /><text x=${right - 6} y=${y(cap) - 5} text-anchor="end">${t("word.hard_cap", { price: show(cap) })}</text></g>`}
+    ${beyond && html`<text class="range-beyond" x=${left + 6} y="13">${t("word.beyond", { price: show(beyond) })}</text>`}
     ${cap >= max && html`<text class="cap-away" x=${right - 6} y="13" text-anchor="end">${t("word.hard_cap", { price: show(cap) })} ↑</text>`}
     ${rungs.map((rung) => html`<g key=${rung.key} class=${`rung ${rung.isBid ? "own" : "none"}`}>${rung.isBid
       ? html`<rect x=${left} y=${y(rung.unit) - 2.5} width=${right - left} height="5" rx="2.5" />`

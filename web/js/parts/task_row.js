@@ -5,6 +5,7 @@ import { useTaskRow } from "../rows.js";
 import { standingOf } from "../standing.js";
 import { bookOf, lastCycleOf, momentOf, now, seriesOf, taskOf } from "../store.js";
 import { Icon, Money } from "./basics.js";
+import { Face } from "./face.js";
 import { Said } from "./said.js";
 import { NextCycle, State } from "./state.js";
 import { faultOf, plainWords } from "../texts/reasons.js";
@@ -89,7 +90,7 @@ function TaskCells({ task, standing, cycle, series, isSeen, lead }) {
   const show = priceOf(isRune);
   const points = series ? series.time.map((time, i) => [time, series.floor[i] === null ? null : Number(series.floor[i])]) : [];
   const trait = task.config.bidType === "trait" ? `${task.config.traitType}: ${task.config.traitValue}` : "";
-  return html`<div class="who">${lead}<a class="cover" href=${`#/tasks/${task.id}`}><b><bdi>${task.slug}</bdi></b></a>${trait && html`<span class="tag"><bdi>${trait}</bdi></span>`}
+  return html`<div class="who">${lead}<a class="cover" href=${`#/tasks/${task.id}`}><${Face} venue=${task.venue} type=${task.type} slug=${task.slug} /><b><bdi>${task.slug}</bdi></b></a>${trait && html`<span class="tag"><bdi>${trait}</bdi></span>`}
       <span class="how"><${State} task=${task} />${isSeen && html`<${NextCycle} task=${task} />`}</span></div>
     <${Cell} name="floor-cell" label=${t("word.floor")}><span class="num">${standing?.floor ? show(standing.floor) : NONE}${isRune && html`<u>${t("row.each")}</u>`}</span>
       <${Spark} points=${points} words=${t("row.spark")} /></${Cell}>

@@ -34,9 +34,10 @@ function Editor({ id, task, query }) {
   const { values, set } = draft;
   const known = task && base;
   const market = useMarket(values, set);
+  const [typing, setTyping] = useState(""); // the field that has the focus
   const body = values.slug.trim() ? { ...bodyOf(values, known), ...(id === null ? {} : { taskId: id }) } : null;
   // A name that is being typed is looked up first: its letters are not planned for one by one.
-  const isKnown = task?.slug === values.slug || market.floor !== null || (market.refusal !== null && market.refusal.status !== 404);
+  const isKnown = task?.slug === values.slug || market.floor !== null || (market.refusal !== null && market.refusal.status !== 404 && !(market.refusal.status === 400 && typing === "slug"));
   const isFilled = id !== null || market.floor === null || values.hardcapSats !== 0 || values.bidMode === "fixed" || values.quantityMode === "sats";
   const unread = Object.keys(body || {}).filter((name) => hasUnread(body[name]));
   const plan = usePlan(isKnown && isFilled && !unread.length ? body : null, values);
@@ -95,13 +96,15 @@ function Editor({ id, task, query }) {
   };
 
   // What the server found wrong counts until the form says something else.
-  const faults = { ...plan.faults, ...faultsOfUnread, ...(refused.of === key ? refused.faults : {}) };
+  const found = { ...plan.faults, ...faultsOfUnread };
+  if (market.refusal?.status === 404) found.slug ??= market.refusal.message;
+  delete found[typing]; // half a name is not wrong yet
+  const faults = { ...found, ...(refused.of === key ? refused.faults : {}) };
   for (const name of Object.keys(faults)) if (name !== "onFill") faults[name] = plainWords(faults[name]);
-  if (market.refusal?.status === 404) faults.slug ??= market.refusal.message;
   const twin = id === null && plan.key === key && plan.plan?.taskId ? plan.plan.taskId : null;
-  const form = { values, set, faults, base: task ? base : null };
+  const form = { values, set, faults, base: task ? base : null, setTyping };
   const isWide = useWide();
-  const shown = html`<${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} isFaulty=${Object.keys(faults).length > 0} />`;
+  const shown = html`<${PlanView} plan=${plan} market=${market} values=${values} venue=${venue} isOld=${plan.key !== key} isFaulty=${Object.keys(faults).length > 0} isNamed=${isKnown || typing !== "slug"} />`;
   return html`<div class="edit"><div class="edit-left">
     <${Form} form=${form} draft=${draft} market=${market} plan=${plan} twin=${twin} isNew=${!task} between=${!isWide && shown}>
       <${Save} task=${task} draft=${draft} base=${base} plan=${plan} market=${market} words=${refused.of === key ? refused.words : null} faulty=${Object.keys(faults).length}

@@ -5,6 +5,7 @@ import { html, t } from "../page.js";
 import { watch } from "../events.js";
 import { percent, short, unitName } from "../format.js";
 import { Picture, items, nameOf, readItems, readPicture } from "../parts/picture.js";
+import { Named } from "../parts/face.js";
 import { codeOf, floorOf, isCheaper, paperPriceOf, standOf } from "../listing_state.js";
 import { Empty, Refused, Skeleton, useLoad } from "../parts/states.js";
 import { setQuery } from "../router.js";
@@ -26,7 +27,7 @@ function ListingRow({ id }) {
   return html`<li class="listings-row" data-row ref=${box}>
     <${Picture} of=${inscriptionId} letter=${name.slice(0, 1).toUpperCase()} read=${readPicture(inscriptionId)} />
     <div class="listings-who"><a class="listings-open" href=${`#/listings/${id}`}><b title=${inscriptionId}><bdi>${name}</bdi></b></a>
-      <span class="quiet"><bdi>${collectionId || short(inscriptionId, 8, 6)}</bdi></span>
+      <span class="quiet">${collectionId ? html`<${Named} venue=${task.venue} slug=${collectionId} />` : short(inscriptionId, 8, 6)}</span>
       <span class="listings-state">${standOf(task) === "sold" ? html`<span class="state on"><i aria-hidden="true" />${t("word.sold")}</span>`
         : html`<${State} task=${task} kind="autolist" />${isSeen && html`<${NextCycle} task=${task} />`}`}</span></div>
     <${Prices} task=${task} cycles=${cyclesOf(id).value} />

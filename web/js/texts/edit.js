@@ -41,6 +41,7 @@ define({
   "edit.group.given": ({ count }) => `${count} set`,
   "edit.group.faulty": ({ count }) => `${fields(count)} to look at`,
   "edit.twin.do": "Edit that one",
+  "edit.no_cap": "0 sets no cap: a bid may follow the floor to any price.",
   "edit.unread": "Has a number that cannot be read.",
   "edit.see_fields": ({ count }) => `Nothing was saved. ${fields(count)} above ${plural(count, { one: "needs", other: "need" })} another value.`,
   "edit.changes": ({ count }) => plural(count, { one: "1 change", other: `${count} changes` }),

@@ -21,6 +21,7 @@ export const english = {
   "word.from": "From",
   "word.gained": "Gained",
   "word.hard_cap": ({ price }) => `Hard cap ${price}`,
+  "word.beyond": ({ price }) => `high end ${price}, far above the market ↑`,
   "word.if_all_fill_now": "If all fill now",
   "word.last_price": "Last price",
   "word.list_an_item": "List an item",

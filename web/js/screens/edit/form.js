@@ -1,5 +1,5 @@
 // The form: the few fields that matter, then the others in groups that are opened on demand.
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { html, t } from "../../page.js";
 import { numberOf } from "../../amounts.js";
 import { get, withQuery } from "../../api.js";
@@ -7,7 +7,9 @@ import { MAIN_GROUPS, MORE_GROUPS, choicesOf, fieldOf, groupOf, labelOf } from "
 import { amount, count, perToken, percent } from "../../format.js";
 import { venues } from "../../store.js";
 import { Range } from "../../parts/range.js";
-import { Choice, PercentField, SatsField, Segments, TextField } from "../../parts/field.js";
+import { Combobox } from "../../parts/combobox.js";
+import { Thumb } from "../../parts/face.js";
+import { Choice, PercentField, SatsField, Segments } from "../../parts/field.js";
 import { Input, isShown } from "./inputs.js";
 import { Presets } from "./draft.js";
 import { valueWords } from "./words.js";
@@ -50,15 +52,15 @@ function modeOf(bidMode, values, whole) {
 
 const CALM_MS = 200;
 
-/** Names that the server knows and that fit what is typed: [{slug, name}]; none where it cannot say. */
-function useNames(typed, type, isAsked) {
+/** What the server knows that fits what is typed; none where it cannot say. */
+function useNames(typed, { type, venue }, isAsked) {
   const [names, setNames] = useState([]);
   useEffect(() => {
-    if (!isAsked || !typed.trim()) return setNames([]);
+    if (!isAsked) return undefined;
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      get(withQuery("/tasks/slugs", { q: typed.trim(), type }), { abort: abort.signal }).then(
-        (found) => setNames(found.slugs || []),
+      get(withQuery("/market/collections", { q: typed.trim(), type, venue }), { abort: abort.signal }).then(
+        (found) => setNames(found.collections.map((each) => ({ ...each, key: each.slug, value: each.slug }))),
         () => {},
       );
     }, CALM_MS);
@@ -66,23 +68,38 @@ function useNames(typed, type, isAsked) {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [typed, type, isAsked]);
+  }, [typed, type, venue, isAsked]);
   return names;
 }
 
+/** One of what may be meant. */
+function Choosable({ slug, name, picture, type, floor, volumeSats, isOwn }) {
+  const price = floor === null ? null : type === "rune" ? perToken(floor) : amount(floor);
+  const facts = [isOwn && t("choice.own"), price && t("choice.floor", { floor: price }), volumeSats && t("choice.volume", { volume: amount(volumeSats) })].filter(Boolean);
+  return html`<${Thumb} path=${picture} name=${name || slug} /><span class="choice-name"><b><bdi>${name || slug}</bdi></b>${name && html`<small><bdi>${slug}</bdi></small>`}</span>
+    <small class="choice-facts">${facts.join(" · ")}</small>`;
+}
+
+const bare = (text) => text.toUpperCase().replace(/[•·.\s]/g, "");
+
 export function Name({ form, market, isNew, twin }) {
   const { values, set, faults, base } = form;
-  const list = useId();
-  const [isTyped, setTyped] = useState(false);
-  const names = useNames(values.slug, values.type, isTyped);
+  const [isWanted, setWanted] = useState(false);
+  const names = useNames(values.slug, values, isWanted);
+  /** A rune's blanks and bullets are free while it is typed: left, it gets those that it is known with. */
+  const onAt = (isAt) => {
+    form.setTyping(isAt ? "slug" : "");
+    const known = !isAt && values.type === "rune" && names.find((each) => each.slug !== values.slug && bare(each.slug) === bare(values.slug));
+    if (known) set({ slug: known.slug });
+  };
   const taking = (venues.value || []).filter((each) => each.kinds.includes(values.type));
   const usual = taking.find((each) => each.isDefault) || taking[0];
   const floor = values.type === "rune" ? perToken(market.floor) : amount(market.floor);
   const said = market.floor !== null ? t("edit.slug.floor", { floor, listed: count(market.listed), isRune: values.type === "rune" }) : t("edit.slug.hint", values);
   return html`<${Segments} label=${labelOf("type")} value=${values.type} options=${choicesOf("type")} onChange=${(type) => set(ofKind(type, values, isNew))} />
-    <${TextField} name="slug" label=${valueWords("type", values.type, values)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} list=${list} maxlength="200" required
-      mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} autofocus=${isNew} onChange=${(slug) => (setTyped(true), set({ slug }))} />
-    <datalist id=${list}>${names.map((each) => html`<option key=${each.slug} value=${each.slug}>${each.name || each.slug}</option>`)}</datalist>
+    <${Combobox} name="slug" label=${valueWords("type", values.type, values)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} maxlength="200" required
+      mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} isFocused=${isNew && !values.slug} onChange=${(slug) => set({ slug })}
+      options=${names} draw=${(each) => html`<${Choosable} ...${each} />`} onAt=${onAt} wants=${setWanted} />
     ${twin !== null && html`<p class="note" role="alert"><span>${t("word.twin")} <a class="link" href=${`#/tasks/${twin}/edit`}>${t("edit.twin.do")}</a></span></p>`}
     ${isNew && taking.length > 1 && html`<${Choice} label=${labelOf("venue")} hint=${fieldOf("venue").hint} fault=${faults.venue} value=${values.venue || usual?.name}
       options=${taking.map((each) => [each.name, each.title])} onChange=${(venue) => set({ venue: venue === usual?.name && usual?.isDefault ? "" : venue })} />`}

@@ -8,6 +8,7 @@ import { amount } from "../../format.js";
 import { Check, Choice, CountField, DecimalField, LinesField, PercentField, SatsField, TextField } from "../../parts/field.js";
 import { Icon } from "../../parts/basics.js";
 import { Steps, stepAfter } from "../../parts/listing_form.js";
+import { TRAITS, TraitField } from "./traits.js";
 import { valueWords } from "./words.js";
 
 /** A fieldset that is there only when it is switched on; `usual` is what it begins with. */
@@ -147,13 +148,14 @@ export function Input({ field, form, prefix = "" }) {
   const props = {
     name: prefix + name,
     label: field.label,
-    hint: field.hint,
+    hint: name === "hardcapSats" && values[name] === 0 ? t("edit.no_cap") : field.hint,
     mark: isChanged ? t("edit.was", { value: valueWords(name, base[name], base) }) : undefined,
     fault: faults[name],
     value: values[name],
     values,
     onChange: (value) => set({ [name]: value }),
   };
+  if (name in TRAITS && !prefix) return html`<${TraitField} ...${props} form=${form} />`;
   if (kind === "onFill") return html`<${OnFill} ...${props} Input=${Input} />`;
   const { values: _values, ...plain } = props;
   return SIMPLE[kind](field, { ...(kind in WHOLE ? props : plain), ...optional(field) });

@@ -69,8 +69,9 @@ export function warningsOf(plan, frame, values, venue) {
 }
 
 /** All of it; `plan` is what usePlan tells, `market` what useMarket does. */
-export function PlanView({ plan, market, values, venue, isOld, isFaulty }) {
-  if (!plan.plan) return html`<section class="panel plan"><div class="panel-head"><h2>${t("plan.title")}</h2></div><${Nothing} plan=${plan} values=${values} isFaulty=${isFaulty} /></section>`;
+export function PlanView({ plan, market, values, venue, isOld, isFaulty, isNamed }) {
+  // The plan of another collection or kind says nothing about what is named now.
+  if (!plan.plan || ["type", "slug"].some((name) => plan.values[name] !== values[name])) return html`<section class="panel plan"><div class="panel-head"><h2>${t("plan.title")}</h2></div><${Nothing} plan=${plan} isNamed=${isNamed && values.slug.trim() !== ""} isFaulty=${isFaulty} /></section>`;
   const found = plan.plan;
   const frame = frameOf(found, plan.values, market);
   return html`<section class=${`panel plan ${isOld ? "is-old-plan" : ""}`} aria-label=${t("plan.title")} aria-busy=${plan.isAsking}>
@@ -85,9 +86,9 @@ export function PlanView({ plan, market, values, venue, isOld, isFaulty }) {
     <${Costs} plan=${found} frame=${frame} venue=${venue} values=${plan.values} /></section>`;
 }
 
-const Nothing = ({ plan, values, isFaulty }) => {
+const Nothing = ({ plan, isNamed, isFaulty }) => {
   if (plan.refusal) return html`<div class="panel-body"><${Refused} refusal=${plan.refusal} again=${() => plan.ask().catch(() => {})} /></div>`;
-  if (!values.slug.trim()) return html`<div class="empty"><b>${t("plan.empty")}</b><p>${t("plan.empty.do")}</p></div>`;
+  if (!isNamed) return html`<div class="empty"><b>${t("plan.empty")}</b><p>${t("plan.empty.do")}</p></div>`;
   return html`<div class="empty" aria-busy=${plan.isAsking}><p>${isFaulty ? t("plan.faulty") : t("plan.asking")}</p></div>`;
 };
 

@@ -5,6 +5,7 @@ import { money, percent, unitName } from "../../format.js";
 import { Dialog, useAct, wordsOf } from "../../parts/states.js";
 import { control, link, momentOf, restraintOf, venues } from "../../store.js";
 import { TextField } from "../../parts/field.js";
+import { Face } from "../../parts/face.js";
 import { Icon } from "../../parts/basics.js";
 import { NextCycle, State } from "../../parts/state.js";
 import { brakeTask, cloneTask, confirmStart, confirmStop, deleteTask, startTask, stopTask } from "./acts.js";
@@ -50,7 +51,7 @@ export function Head({ task }) {
   };
   const label = isActing ? t(task.isRunning ? "task.stopping" : "task.starting") : isBusy && !task.isRunning ? t("task.checking") : t(task.isRunning ? "word.stop" : "word.start");
   return html`<header class="page-head task-head"><a class="button back" href="#/bids" aria-label=${t("word.to_your_bids")}><${Icon} name="back" /></a>
-      <div class="task-name"><h1>${task.slug}</h1><div class="task-sub"><${State} task=${task} /><${NextCycle} task=${task} /><span class="quiet">${lineOf(task)}</span></div></div>
+      <div class="task-name"><${Face} venue=${task.venue} type=${task.type} slug=${task.slug} isAlone /><h1>${task.slug}</h1><div class="task-sub"><${State} task=${task} /><${NextCycle} task=${task} /><span class="quiet">${lineOf(task)}</span></div></div>
       <div class="acts"><button class=${`button ${task.isRunning ? "" : "primary"}`} data-key="s" disabled=${isBusy || isOffline} aria-busy=${isActing}
           onClick=${() => run(change)}><${Icon} name=${task.isRunning ? "stop" : "play"} />${label}</button>
         <a class="button" data-key="e" href=${`#/tasks/${task.id}/edit`}><${Icon} name="edit" />${t("word.edit")}</a>
