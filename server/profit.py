@@ -235,6 +235,7 @@ def _row(fill: Fill, sale: MatchedSale | None) -> TradeRow:
     return TradeRow(fill, cost_sats, profit_sats)
 
 
+_KEPT_GAINS = 1_000  # users
 _FILLS_AT_ONCE = 200  # read while others wait: some milliseconds
 
 METHOD = Annotated[
@@ -424,6 +425,26 @@ async def fills_until(handler: SignedIn, to_ms: int | None) -> list[Fill]:
     while more := await handler.in_turn(page):
         found += more
     return [fill for fill in reversed(found) if not fill.dry_run]
+
+
+async def gains_of_tasks(handler: SignedIn) -> dict[int, int]:
+    """Returns the sats realised with what each of the caller's tasks bought, by the task's id, where any was sold.
+
+    The trades are matched anew only when a fill was added, or more is known of one.
+    """
+    user_id, kept = handler.user.id, handler.services.gains
+    stand = fills.stand_of(user_id)
+    known = kept.get(user_id)
+    if known is None or known[0] != stand:
+        long_reads = handler.services.long_reads
+        found = await fills_until(handler, None) if any(count for count, *_ in stand) else []
+        async with long_reads.turn(user_id):
+            rows = await long_reads(lambda: rows_of(trades_of(found), "task", FIFO, _month_of)) if found else []
+        known = stand, {row.key: row.realized_sats for row in rows if row.matched and isinstance(row.key, int)}
+        if len(kept) >= _KEPT_GAINS:
+            kept.clear()
+        kept[user_id] = known
+    return known[1]
 
 
 def trades_of(found: Iterable[Fill]) -> list[Trade]:

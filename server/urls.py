@@ -23,6 +23,7 @@ from server import (
     preview,
     profit,
     task_log,
+    task_rows,
     task_runs,
     tasks,
     venues,
@@ -38,6 +39,7 @@ from server.replay import task_replay
 # tried in turn.
 NOUNS: list[type[Handler]] = [
     tasks.BiddingTasks,
+    task_rows.BiddingRows,
     autolist.AutolistTasks,
     events.Events,
     auth.SignIn,

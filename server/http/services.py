@@ -322,7 +322,7 @@ class Services(Struct, frozen=True):
     their parts; `long_reads` are those off the loop.
     `brakes` are threads of the signer's that nothing else uses. `unstored` has the control states (server/control.py)
     that are in force without a row. `ways_out` has the users (id, ordinals address) and venues whose bidding wallets
-    were found to open.
+    were found to open. `gains` are by user: what has been realised with each task's purchases, and of which fills.
     """
 
     settings: Settings
@@ -349,6 +349,7 @@ class Services(Struct, frozen=True):
     unstored: dict[object, Any] = field(default_factory=dict)
     in_flight: set[object] = field(default_factory=set)  # handlers that have not answered yet
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
+    gains: dict[int, tuple[Any, dict[int, int]]] = field(default_factory=dict)
 
     def market_for(self, user: int, purpose: Purpose, until: float) -> UserMarket:
         """Returns the way to the marketplaces for what a user does by hand, until the monotonic clock shows `until`."""
