@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, MsgspecError, Raw, Struct
 from msgspec.json import Decoder
 
 from core.fields import MAX_ID, Count, Price, words
@@ -111,7 +111,7 @@ class TaskRow(Answer, frozen=True, kw_only=True):
 
 
 class Places(Answer, frozen=True, kw_only=True):
-    """How many tasks are first."""
+    """The number of tasks that are first."""
 
     first: Annotated[Count, words("Tasks whose best bid is first.")]
     known: Annotated[Count, words("Tasks that run, not on paper, and whose best bid's place is known.")]
@@ -156,7 +156,7 @@ class _Seen(Struct, frozen=True):
 
 
 class _Rung(Struct, frozen=True):
-    reason: str
+    reason: str | None = None
     price_sats: int | None = None
     quantity: str | None = None
     fate: str | None = None
@@ -194,16 +194,23 @@ class _Told(NamedTuple):
     high: Decimal | None
 
 
+def _fate_of(rung: _Rung) -> str | None:
+    return rung.reason if rung.fate in (None, "placed") else rung.fate
+
+
 @lru_cache(maxsize=1024)  # between two cycles a row is asked for again and again
 def _told(detail: str) -> _Told:
-    found = _detail_of(detail)
+    try:
+        found = _detail_of(detail)
+    except MsgspecError:  # of another version: nothing of it is known
+        found = _Detail()
     why = {bid.order: bid.reason for bid in found.bids}
     holders = ((rung.placed_order or rung.order, rung.rank) for rung in found.rungs)
     units = [rung.price_sats / Decimal(rung.quantity or 1) for rung in found.rungs if rung.price_sats]
     ask, bid = found.seen.lowest_ask, found.seen.best_bid
     return _Told(
         said=RowReasons(
-            rungs=Counter(rung.reason if rung.fate in (None, "placed") else str(rung.fate) for rung in found.rungs),
+            rungs=Counter(filter(None, map(_fate_of, found.rungs))),
             gone=Counter(why.get(order) or "no_rung" for order in found.cancelled),
             filled=len(found.filled),
             marks=found.marks,
