@@ -61,7 +61,7 @@ def said_soon(person: Person, task: int, happened: str, shown: Locator, *, stops
 
 
 def test_rows_show_what_the_interface_says(visitor: Visitor, person: Person) -> None:
-    real = running(person, "plain-cats")
+    real = running(person, "plain-cats", outbidEnabled=True, outbidAmount=1_000, bidFixedLow=50_000)
     running(person, "paper-cats", dryRun=True)
     visitor.give_token(person)
     page = visitor.open()
@@ -70,10 +70,13 @@ def test_rows_show_what_the_interface_says(visitor: Visitor, person: Person) -> 
     shown = row(page, "plain-cats")
     expect(shown.locator(".floor-cell .num")).to_have_text("100,000")
     expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
-    expect(shown.locator(".sats-cell .num")).to_have_text(f"{sum(person.bids(real)):,}")
-    expect(shown.locator(".strip .own")).to_have_count(2)
+    expect(shown.locator(".exposure-cell .num")).to_have_text(f"{sum(person.bids(real)):,}")
     expect(shown.locator(".place")).to_have_text("#1")
-    expect(row(page, "paper-cats").locator(".sats-cell")).to_contain_text("on paper")
+    expect(shown.locator(".gain-cell .num")).to_have_text("–")
+    expect(row(page, "paper-cats").locator(".state")).to_have_text("On paper")
+    page.get_by_role("button", name="Roomy").click()
+    expect(shown.locator(".strip .own")).to_have_count(2)
+    page.get_by_role("button", name="Compact").click()
 
     numbers = page.locator(".number")
     assert me["stats"]["openBids"] == 2

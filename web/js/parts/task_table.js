@@ -111,6 +111,12 @@ function Gain({ value }) {
   return html`<span class=${`num ${value > 0 ? "good-text" : value < 0 ? "bad-text" : ""}`}>${value > 0 ? "+" : ""}${money(value)}</span>`;
 }
 
+/** The state, or that a running task has no bid. */
+export function Standing({ task, row }) {
+  if (lookOf(task, row, stateOf(task)[0]) !== "empty") return html`<${State} task=${task} />`;
+  return html`<span class="state held"><i aria-hidden="true" />${t("state.empty")}</span>`;
+}
+
 /** The owner's own words for the task. */
 const Tags = ({ tags }) => tags.map((tag) => html`<span key=${tag} class="label-tag"><bdi>${tag}</bdi></span>`);
 
@@ -127,7 +133,7 @@ function TaskRow({ id, index, Lead }) {
     ${Lead && html`<span role="cell" class="lead-cell"><${Lead} id=${id} /></span>`}
     <span role="cell" class="name-cell"><a class="cover" href=${`#/tasks/${id}`}><b title=${task.slug}><bdi>${task.slug}</bdi></b></a>
       ${config.bidType === "trait" && html`<span class="tag"><bdi>${config.traitType}: ${config.traitValue}</bdi></span>`}</span>
-    <${Cell} name="state" label=${t("word.state")}><${State} task=${task} />${isRoomy && html`<${NextCycle} task=${task} />`}</${Cell}>
+    <${Cell} name="state" label=${t("word.state")} why=${task.lastError ? faultOf(task).title : undefined}><${Standing} task=${task} row=${row} />${isRoomy && html`<${NextCycle} task=${task} />`}</${Cell}>
     <${Cell} name="floor" label=${t("word.floor")}><${Spark} points=${row?.spark || []} minutes=${row?.sparkMinutes} />
       ${row?.floor ? html`<span class=${`num ${row.isFloorOld ? "dim" : ""}`} title=${row.isFloorOld ? t("row.floor.old") : isRune ? t("row.each") : undefined}>${show(row.floor)}</span>` : html`<${None} />`}</${Cell}>
     <${Cell} name="place" label=${t("row.place")}><${Place} row=${row} task=${task} /></${Cell}>

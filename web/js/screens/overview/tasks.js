@@ -3,9 +3,8 @@ import { html, t } from "../../page.js";
 import { me, taskIds } from "../../store.js";
 import { sorted } from "../../task_order.js";
 import { Said } from "../../parts/said.js";
-import { State } from "../../parts/state.js";
 import { Empty, Skeleton } from "../../parts/states.js";
-import { Density, Fault, TaskTable, entries } from "../../parts/task_table.js";
+import { Density, Fault, Standing, TaskTable, entries } from "../../parts/task_table.js";
 import { faultOf } from "../../texts/reasons.js";
 
 const MOST_LOOKS = 5;
@@ -43,6 +42,6 @@ function Looks({ looks }) {
       ${count > 1 && html`<a class="link" href="#/bids?state=look">${t("overview.looks.all", { count })}</a>`}</header>
     <ul>${looks.slice(0, MOST_LOOKS).map(([{ task, row, look }, ...others]) => html`<li key=${task.id} class="look-row" data-row>
       <a class="cover" href=${others.length ? `#/bids?state=${look}` : `#/tasks/${task.id}`}><b><bdi>${task.slug}</bdi></b>${others.length > 0 && html`<span class="count">${t("overview.looks.more", { count: others.length })}</span>`}</a>
-      ${look === "empty" ? html`<span class="state held"><i aria-hidden="true" />${t("state.empty")}</span>` : html`<${State} task=${task} />`}
+      <${Standing} task=${task} row=${row} />
       <span class="look-why">${task.lastError ? html`<${Fault} task=${task} />` : html`<${Said} told=${row?.said} most=${2} />`}</span></li>`)}</ul></section>`;
 }
