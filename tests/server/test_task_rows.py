@@ -21,8 +21,8 @@ ITEM = "7" * 64 + "i0"
 def cycle(task_id: int, detail: dict[str, Any], *, error: str | None = None, floor: int | None = None) -> None:
     """A cycle of now, as a worker leaves it."""
     sample = None if floor is None else Sample(floor=Decimal(floor))
-    told: dict[str, Any] = {"action": "kept 2", "error": error, "detail": json.dumps(detail), "sample": sample}
-    record_cycle(task_id, row(task_id).token, time_ms=START_MS, memory="{}", **told)
+    kept: dict[str, Any] = {"action": "kept 2", "error": error, "detail": json.dumps(detail), "sample": sample}
+    record_cycle(task_id, row(task_id).token, time_ms=START_MS, memory="{}", **kept)
 
 
 def detail(*ranked: tuple[Order, int | None], **more: Any) -> dict[str, Any]:
@@ -48,9 +48,9 @@ async def test_a_row_says_what_the_answers_of_its_task_say(service: Service) -> 
     sold(service.user_id, 50_000, minute=9, inscription_id=ITEM, venue_fee_sats=1_000)
     gone = {"order": 77, "price_sats": 1, "state": "live", "reason": "outbid"}
     empty = {"rung": 2, "price_sats": 20_000, "quantity": "1", "reason": "exposure", "fate": None}
-    told = detail((top, 2), (low, 3), bids=[gone], cancelled=[77], marks=["floor_spike"], unread_rows={"own_bids": 2})
-    told["rungs"] += [empty, {**empty, "rung": 3, "reason": "place", "fate": "refused", "price_sats": None}]
-    cycle(task, told, error="the venue is away", floor=100_000)
+    record = detail((top, 2), (low, 3), bids=[gone], cancelled=[77], marks=["floor_spike"], unread_rows={"own_bids": 2})
+    record["rungs"] += [empty, {**empty, "rung": 3, "reason": "place", "fate": "refused", "price_sats": None}]
+    cycle(task, record, error="the venue is away", floor=100_000)
 
     [found] = (await rows(service))["rows"]
     own = (await service.ask("GET", f"/api/tasks/{task}")).json

@@ -1,4 +1,4 @@
-"""A page with more tasks than a screen has room for, on an installation whose plan allows so many."""
+"""A page with more tasks than a screen has room for, on an installation whose plan allows them."""
 
 from __future__ import annotations
 

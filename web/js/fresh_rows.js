@@ -6,7 +6,7 @@ import { places, put, rowOf, taskOf } from "./store.js";
 
 const SOON_MS = 150;
 const PAUSE_MS = 2_000; // between two reads
-const MOST = 60; // so many changed ones are read by themselves, more with all others
+const MOST = 60; // changed rows that are read by themselves; with more of them all rows are read
 const OF_TASK = ["isRunning", "lastCycle", "lastError", "lastErrorCode", "lastErrorParams"];
 
 let shown = 0; // parts that show rows

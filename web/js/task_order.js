@@ -1,4 +1,4 @@
-// Which bidding tasks are shown, and in which order: by what needs a look, by the words and choices of the address, by a column.
+// Which bidding tasks are shown, and in which order: by trouble, by the words and choices of the address, by a column.
 
 /** Columns by which a table of tasks is sorted, and whether their largest value comes first. */
 export const COLUMNS = { name: false, state: false, floor: true, place: false, bids: true, exposure: true, gain: true };
@@ -7,13 +7,13 @@ export const OTHERS = { new: true, fill: true };
 
 const BY_STATE = ["fault", "held", "empty", "on", "dry", "off"];
 
-/** What of a task needs a look: "fault", "held", "empty" (it runs and has no bid), or null. `state` is that of parts/state.js. */
+/** The trouble of a task: "fault", "held", "empty" (it runs and has no bid), or null. `state` is that of parts/state.js. */
 export function lookOf(task, row, state) {
   if (state === "fault" || state === "held") return state;
   return state === "on" && row?.said && !row.bids.length ? "empty" : null;
 }
 
-/** Sats that may be spent: bids on paper are none. */
+/** Sats that may be spent, without bids on paper. */
 export const exposureOf = ({ task, row }) => (!row || task.config.dryRun ? 0 : row.exposure);
 
 const VALUES = {
@@ -53,7 +53,7 @@ export function sorted(entries, text) {
 
 const plain = (text) => text.toLowerCase().replace(/[•\s_-]/g, "");
 
-/** Entries that fit the query {q, state, type, tag}; the state "look" is all that need one. */
+/** Entries that fit the query {q, state, type, tag}; the state "look" is any trouble. */
 export function found(entries, { q = "", state = "", type = "", tag = "" }) {
   const words = plain(q);
   return entries.filter(({ task, state: is, look }) =>

@@ -5,11 +5,11 @@ import { MARKS, markOf, reasonOf } from "../texts/reasons.js";
 const ORDER = ["fill", "fault", "stop", "limit", "wait", "do", "keep"];
 const QUIET_MARKS = new Set(["cold_start"]);
 
-/** The tags of a listing's cycle, or of what a row tells of a bidding task's: [{kind, words, why}], the weightiest first. */
-export function tagsOf(told) {
-  if (!told) return [];
-  const found = told.rungs ? bidding(told) : listing(told);
-  found.push(...unread(told));
+/** The tags of a listing's cycle, or of a bidding task's row: [{kind, words, why}], the weightiest first. */
+export function tagsOf(said) {
+  if (!said) return [];
+  const found = said.rungs ? bidding(said) : listing(said);
+  found.push(...unread(said));
   return found.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
 }
 
@@ -44,11 +44,11 @@ function counted(counts) {
 
 export const Tag = ({ kind, words, why }) => html`<span class=${`tag ${kind}`} title=${why}>${kind === "fill" && "★ "}${words}</span>`;
 
-/** A few tags, then how many more there are, which are in its title. `told` is null where no cycle ran, undefined unread. */
-export function Said({ told, most = 4 }) {
-  if (told === undefined) return null;
-  if (told === null) return html`<span class="dim">${t("said.none")}</span>`;
-  const tags = tagsOf(told);
+/** A few tags, then how many more there are, which are in its title. `said` is null where no cycle ran, undefined where it is not known yet. */
+export function Said({ said, most = 4 }) {
+  if (said === undefined) return null;
+  if (said === null) return html`<span class="dim">${t("said.none")}</span>`;
+  const tags = tagsOf(said);
   const rest = tags.length > most + 1 ? tags.slice(most) : [];
   return html`${tags.slice(0, tags.length - rest.length).map((each) => html`<${Tag} key=${each.words} ...${each} />`)}
     ${rest.length > 0 && html`<span class="tag" title=${rest.map((each) => each.words).join(", ")}>+${rest.length}</span>`}`;

@@ -64,7 +64,7 @@ function Head({ by, sort, onSort }) {
 }
 
 /**
- * A table of tasks with these ids. `sort` is that of the address, `onSort` gets another one; `Lead` draws what stands before
+ * A table of tasks with these ids. `sort` is that of the address, `onSort` gets another one; `Lead` draws what comes before
  * the name, such as a box to choose it; `all` is the number of tasks of which these are some.
  */
 export function TaskTable({ ids, label, sort, onSort, Lead, all = ids.length }) {
@@ -140,6 +140,6 @@ function TaskRow({ id, index, Lead }) {
     <${Cell} name="bids" label=${t("word.bids")}><span class=${`num ${isEmpty ? "held-text" : ""}`}>${row ? row.bids.length : NONE}<span class="dim"> / ${config.bidCount}</span></span></${Cell}>
     <${Cell} name=${config.dryRun ? "on-paper exposure" : "exposure"} label=${t("word.exposure")} why=${config.dryRun ? t("word.on_paper") : undefined}>${row ? html`<${Money} value=${row.exposure} />` : html`<${None} />`}</${Cell}>
     <${Cell} name="gain" label=${t("row.gain")}><${Gain} value=${row?.gain} /></${Cell}>
-    <span role="cell" class="cell said-cell">${task.lastError ? html`<${Fault} task=${task} />` : row && html`<${Said} told=${row.said} most=${isRoomy ? 4 : 2} />`}<${Tags} tags=${task.tags} /></span>
+    <span role="cell" class="cell said-cell">${task.lastError ? html`<${Fault} task=${task} />` : row && html`<${Said} said=${row.said} most=${isRoomy ? 4 : 2} />`}<${Tags} tags=${task.tags} /></span>
     ${isRoomy && row && html`<span role="cell" class="strip-cell"><${Strip} row=${row} show=${show} /></span>`}</div>`;
 }

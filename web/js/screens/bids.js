@@ -1,4 +1,4 @@
-// All bidding tasks: found by their words, state, kind and tag, sorted by any column, and many handled at once.
+// All bidding tasks: found by their words, state, kind and tag, sorted by any column, and many handled together.
 import { computed, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { html, t } from "../page.js";

@@ -140,5 +140,5 @@ export default function Overview() {
   useRows();
   return html`<div class="page overview"><h1 class="sr">${t("overview.title")}</h1>
     <${Notes} /><${Numbers} />
-    <div class="desk"><${Tasks} /><div class="beside"><${Listings} /><${Feed} /></div></div></div>`;
+    <div class="desk"><${Tasks} /><div class="column"><${Listings} /><${Feed} /></div></div></div>`;
 }

@@ -35,7 +35,7 @@ function ListingRow({ id }) {
     <div class="who"><a class="cover" href=${`#/listings/${id}`}><b title=${inscriptionId}>${short(inscriptionId, 8, 4)}</b></a><span class="quiet"><bdi>${collectionId}</bdi></span>
       <span class="how"><${State} task=${task} kind="autolist" />${isSeen && html`<${NextCycle} task=${task} />`}</span></div>
     <div class="listing-prices"><${Prices} listing=${listing} /></div>
-    <p class="said">${task.lastError && html`<${Fault} task=${task} />`}<${Said} told=${cycle && (cycle.detail || {})} /></p></li>`;
+    <p class="said">${task.lastError && html`<${Fault} task=${task} />`}<${Said} said=${cycle && (cycle.detail || {})} /></p></li>`;
 }
 
 function Prices({ listing }) {

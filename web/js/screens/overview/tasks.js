@@ -1,4 +1,4 @@
-// The bidding tasks at a glance: first those that need a look, then the ten with the most on the market.
+// The bidding tasks at a glance: first those in trouble, then the ten with the most on the market.
 import { html, t } from "../../page.js";
 import { me, taskIds } from "../../store.js";
 import { sorted } from "../../task_order.js";
@@ -25,7 +25,7 @@ export function Tasks() {
         : html`<div class="scrolls"><${TaskTable} ids=${shown.map(({ task }) => task.id)} label=${t("overview.tasks")} sort="exposure" all=${ids.length} /></div>`}</section></div>`;
 }
 
-/** Entries that need a look for the same reason, together: [[entry, ...], ...]. */
+/** Entries with the same trouble, together: [[entry, ...], ...]. */
 function groupsOf(entries) {
   const groups = new Map();
   for (const entry of entries) {
@@ -43,5 +43,5 @@ function Looks({ looks }) {
     <ul>${looks.slice(0, MOST_LOOKS).map(([{ task, row, look }, ...others]) => html`<li key=${task.id} class="look-row" data-row>
       <a class="cover" href=${others.length ? `#/bids?state=${look}` : `#/tasks/${task.id}`}><b><bdi>${task.slug}</bdi></b>${others.length > 0 && html`<span class="count">${t("overview.looks.more", { count: others.length })}</span>`}</a>
       <${Standing} task=${task} row=${row} />
-      <span class="look-why">${task.lastError ? html`<${Fault} task=${task} />` : html`<${Said} told=${row?.said} most=${2} />`}</span></li>`)}</ul></section>`;
+      <span class="look-why">${task.lastError ? html`<${Fault} task=${task} />` : html`<${Said} said=${row?.said} most=${2} />`}</span></li>`)}</ul></section>`;
 }
