@@ -242,7 +242,7 @@ def test_several_tasks_are_edited_together(visitor: Visitor, person: Person) -> 
     assert {config["bidCount"] for config in configs} == {2}, "nothing else has changed"
 
 
-def test_the_overview_begins_with_what_needs_a_look(visitor: Visitor, person: Person) -> None:
+def test_the_overview_begins_with_tasks_in_trouble(visitor: Visitor, person: Person) -> None:
     person.start(person.task(**{"slug": "no-such-herd", **CONFIG}))
     person.start(person.task(**{"slug": "no-such-flock", **CONFIG}))
     visitor.give_token(person)
