@@ -65,7 +65,7 @@ export function Feed() {
   const lines = linesOf(feed.value, MOST);
   return html`<section class="panel" aria-labelledby="feed-title"><header class="panel-head"><h2 id="feed-title">${t("overview.feed")}</h2>
       <a class="link" href="#/history">${t("overview.feed.all")}</a></header>
-    ${lines.length ? html`<ol class="feed">${lines.map((line) => html`<${Line} key=${line.id} line=${line} />`)}</ol>` : html`<div class="empty"><p>${t("overview.feed.none")}</p></div>`}</section>`;
+    ${lines.length ? html`<ol class="feed" tabindex="0" aria-labelledby="feed-title">${lines.map((line) => html`<${Line} key=${line.id} line=${line} />`)}</ol>` : html`<div class="empty"><p>${t("overview.feed.none")}</p></div>`}</section>`;
 }
 
 function Line({ line }) {
