@@ -99,13 +99,10 @@ function Page() {
     : html`<div class="empty big"><h1>${t("nowhere.title")}</h1><p>${t("nowhere.what")}</p><a class="button" href="#/">${t("nowhere.do")}</a></div>`}</${shell.value}>`;
 }
 
-/** Begins to load the screen of the address together with the shell; where it cannot be had the shell comes all the same. */
-const withScreen = () => void load(screenAt(place.peek().path)?.name || "overview").catch(() => {});
-
 // Who is not signed in needs no shell yet.
 const shell = signal(null);
 let isFollowing = false;
-const withShell = () => Promise.all([import("./parts/shell.js"), import("./events.js"), withScreen()]).then(([drawn, events]) => {
+const withShell = () => Promise.all([import("./parts/shell.js"), import("./events.js")]).then(([drawn, events]) => {
   if (!isFollowing) events.followAlways();
   isFollowing = true;
   shell.value = drawn.Shell;
