@@ -1,7 +1,7 @@
 """The dashboard's budgets in Debian's Chromium: a first visit, the time until it is usable, and the cost of watching.
 
-An installation on the practice market has twenty live tasks of one user. The browser runs on the same machine, so a
-visitor's line and processor are emulated where a row says so.
+An installation on the practice market has twenty live tasks of one user, another one has 156. The browser runs on the
+same machine, so a visitor's line and processor are emulated where a row says so.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
-from playwright.sync_api import Browser, CDPSession, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Locator, Page, Playwright, expect, sync_playwright
 
+from bench.installed import PLAN
 from bench.measuring import Row
 from tests.e2e.installation import Installation, installation, until
 from tests.needs import LIBATOMIC, missing, path
@@ -26,6 +29,7 @@ from tests.web.visitor import ARGUMENTS, PATIENCE_MS, Person, Visitor, visiting
 expect.set_options(timeout=PATIENCE_MS)
 
 TASKS, LOOP_S, CYCLES, ROUNDS, KILLS = 20, 5, 500, 5, 3
+MANY, _REST_S, _FIRST_S = 156, 900, 7
 _ASKS = [1_000_000, 1_050_000, 1_200_000]
 # Chromium's own preset "Fast 4G", and a processor a quarter as fast as this machine's.
 _LINE = {"offline": False, "latency": 165, "downloadThroughput": 1_012_500, "uploadThroughput": 168_750}
@@ -67,6 +71,81 @@ def watching_rows() -> Iterator[Row]:
         yield Row("click on the wallet until ladders are shown", f"{statistics.median(took):.2f} s", "", "", "1.5 s")
 
 
+def many_rows() -> Iterator[Row]:
+    """Yields what the overview and the list of bids take with as many tasks as a trader has, which rest after a cycle.
+
+    A request for a file of the page is in no row: a second visit has them all.
+    """
+    with _dashboard(MANY) as (browser, home):
+        owner = _with_live_tasks(home, MANY, bidCount=1, loopSeconds=_REST_S, bidExpiryMinutes=60)
+        kept = [_visit(browser, home, owner, route) for route in ("#/", "#/bids")]
+        overview, bids = kept
+        yield Row(f"overview of {MANY} tasks, until whole: requests of the API", str(overview.requests), "", "", "12")
+        yield Row("... bytes on the wire", f"{overview.bytes:,}", "", "", "60,000")
+        yield Row("... elements", f"{overview.elements:,}", "", "", "2,500")
+        yield Row("... height beyond the window", f"{overview.beyond_px} px", "", "", "0 px")
+        yield Row(f"... main thread, first {_FIRST_S} s", f"{overview.busy_s:.2f} s", "", "", "0.8 s")
+        yield Row("... longest task", f"{overview.longest_ms:.0f} ms", "", "", "100 ms")
+        yield Row(f"bids of {MANY} tasks: elements", f"{bids.elements:,}", "", "", "2,500")
+        yield Row("... height beyond the window", f"{bids.beyond_px} px", "", "", "0 px")
+        yield Row("... a row's height", f"{bids.row_px} px", "", "", "40 px")
+        took = [_until_rows(browser, home, owner) for _ in range(ROUNDS)]
+        yield Row("overview: rows at 4G, CPU / 4", f"{statistics.median(took):.2f} s", "", "", "1.5 s")
+
+
+class _Visit(NamedTuple):
+    """A visit in numbers."""
+
+    requests: int
+    bytes: int
+    elements: int
+    beyond_px: int
+    row_px: int
+    busy_s: float
+    longest_ms: float
+
+
+def _visit(browser: Browser, home: Installation, owner: Person, route: str) -> _Visit:
+    with visiting(browser, home) as visitor:
+        wire = _Wire(visitor, "/api/")
+        visitor.give_token(owner)
+        session = visitor.context.new_cdp_session(visitor.page)
+        session.send("Performance.enable", {"timeDomain": "timeTicks"})
+        visitor.page.add_init_script(_WATCH_TASKS)
+        page = visitor.open(route)
+        expect(page.locator(".task-row .bids-cell .num").first).to_have_text(re.compile(r"^\d+ / 1$"))
+        page.wait_for_timeout(1_000)  # what belongs to it is on its way
+        requests, size = wire.requests, wire.bytes
+        page.wait_for_timeout(1_000 * (_FIRST_S - 1))
+        found = session.send("Performance.getMetrics")["metrics"]
+        busy_s = next(each["value"] for each in found if each["name"] == "TaskDuration")
+        return _Visit(
+            requests,
+            size,
+            page.evaluate("document.querySelectorAll('*').length"),
+            page.evaluate("document.documentElement.scrollHeight - innerHeight"),
+            page.locator(".task-row").first.evaluate("(row) => row.offsetHeight"),
+            busy_s,
+            page.evaluate("window.longestTaskMs"),
+        )
+
+
+def _until_rows(browser: Browser, home: Installation, owner: Person) -> float:
+    """Returns the seconds until the overview shows a task's bids, on a phone's line and processor, files at hand."""
+    with visiting(browser, home) as visitor:
+        visitor.give_token(owner)
+        page = visitor.open("#/")
+        expect(page.locator(".task-row").first).to_be_visible()
+        session = visitor.context.new_cdp_session(page)
+        session.send("Network.enable")
+        session.send("Network.emulateNetworkConditions", _LINE)
+        session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+        began = time.monotonic()
+        page.reload(wait_until="commit")
+        expect(page.locator(".task-row .bids-cell .num").first).to_have_text(re.compile(r"^\d+ / 1$"))
+        return time.monotonic() - began
+
+
 def away_rows() -> Iterator[Row]:
     with _dashboard() as (browser, home), visiting(browser, home) as visitor:
         visitor.give_token(Person(home).sign_in())
@@ -86,10 +165,17 @@ def away_rows() -> Iterator[Row]:
         yield Row("... until it is live again by itself", f"{statistics.median(back):.1f} s")
 
 
-class _Wire:
-    """Measures all that a page requests as sent over the wire: headers and compressed bodies."""
+_WATCH_TASKS = """window.longestTaskMs = 0;
+new PerformanceObserver((found) => {
+  for (const { duration } of found.getEntries()) window.longestTaskMs = Math.max(window.longestTaskMs, duration);
+}).observe({ type: "longtask", buffered: true });"""
 
-    def __init__(self, visitor: Visitor) -> None:
+
+class _Wire:
+    """Measures a page's requests of addresses with `part` as sent over the wire: headers and compressed bodies."""
+
+    def __init__(self, visitor: Visitor, part: str = "") -> None:
+        self._part = part
         self._sizes: dict[str, float] = {}
         session = visitor.context.new_cdp_session(visitor.page)
         session.send("Network.enable")
@@ -106,7 +192,8 @@ class _Wire:
         return len(self._sizes)
 
     def _on_request(self, event: dict[str, Any]) -> None:
-        if event["request"]["url"].startswith("http"):
+        url = event["request"]["url"]
+        if url.startswith("http") and self._part in url:
             self._sizes[event["requestId"]] = 0
 
     def _add(self, request: str, size: float) -> None:
@@ -176,7 +263,7 @@ def _wallet(page: Page) -> Locator:
 
 
 def _ladders(page: Page) -> Locator:
-    return page.locator("main svg[role=img]")
+    return page.locator(".task-row .bids-cell .num", has_text=re.compile(r"^[1-9]"))
 
 
 def _cycles(home: Installation) -> int:
@@ -186,25 +273,32 @@ def _cycles(home: Installation) -> int:
     return int(count or 0)
 
 
-def _with_live_tasks(home: Installation) -> Person:
+def _with_live_tasks(home: Installation, count: int = TASKS, **config: Any) -> Person:
     """Creates a user whose ladders are all open at the market."""
     owner = Person(home).sign_in()
-    slugs = [f"watched-{number}" for number in range(TASKS)]
-    for slug in slugs:
-        home.put_collection(slug, _ASKS)
-        ladder = {"bidCount": 3, "bidPercentLow": 0.1, "bidPercentHigh": 0.3, "hardcapSats": 300_000}
-        owner.start(owner.task(slug=slug, loopSeconds=LOOP_S, **ladder))
-    until(lambda: all(task["lastCycle"] for task in owner.ok("GET", "/api/tasks")), "a cycle of every task")
+    ladder = {"bidCount": 3, "bidPercentLow": 0.1, "bidPercentHigh": 0.3, "hardcapSats": 300_000}
+    for number in range(count):
+        home.put_collection(f"watched-{number}", _ASKS)
+        owner.start(owner.task(**{"slug": f"watched-{number}", "loopSeconds": LOOP_S, **ladder, **config}))
+    until(lambda: all(task["lastCycle"] for task in owner.ok("GET", "/api/tasks")), "a cycle of every task", 600)
     return owner
 
 
 @contextmanager
-def _dashboard() -> Iterator[tuple[Browser, Installation]]:
+def _dashboard(tasks: int = TASKS) -> Iterator[tuple[Browser, Installation]]:
     if reason := missing("chromium", LIBATOMIC):
         raise FileNotFoundError(reason)
-    with sync_playwright() as playwright, installation() as home:
-        browser = playwright.chromium.launch(executable_path=path("chromium"), args=ARGUMENTS)
-        try:
+    with TemporaryDirectory(prefix="bk-bench-") as name, sync_playwright() as playwright:
+        config = Path(name) / "bidkeeper.toml"
+        config.write_text(PLAN.format(max_tasks=tasks))
+        with installation(BIDKEEPER_CONFIG=str(config)) as home, _browser(playwright) as browser:
             yield browser, home
-        finally:
-            browser.close()
+
+
+@contextmanager
+def _browser(playwright: Playwright) -> Iterator[Browser]:
+    made = playwright.chromium.launch(executable_path=path("chromium"), args=ARGUMENTS)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -19,6 +19,7 @@ from tornado.iostream import StreamClosedError
 
 from core.fields import Count, iso, words
 from models.accounts import READ
+from models.ledger import fills
 from models.ledger.fills import BUY, Fill
 from server.history import FROM, TO
 from server.http.answers import INVALID, TOO_MANY_LONG_READS
@@ -230,6 +231,8 @@ def _row(fill: Fill, sale: MatchedSale | None) -> TradeRow:
     return TradeRow(fill, cost_sats, profit_sats)
 
 
+_KEPT_GAINS = 1_000  # users
+
 METHOD = Annotated[
     str,
     one_of(METHODS),
@@ -365,3 +368,23 @@ def _shown(row: _Summed, floors: Floors) -> ProfitRow:
 async def fills_until(handler: SignedIn, to_ms: int | None) -> list[Fill]:
     """Returns all real fills of the caller before `to_ms`, oldest first, read in pages."""
     return await all_fills(handler.services, handler.user.id, to_ms)
+
+
+async def gains_of_tasks(handler: SignedIn) -> dict[int, int]:
+    """Returns the sats realised with what each of the caller's tasks bought, by the task's id, where any was sold.
+
+    The trades are matched anew only when a fill was added, or more is known of one.
+    """
+    user_id, kept = handler.user.id, handler.services.gains
+    stand = fills.stand_of(user_id)
+    known = kept.get(user_id)
+    if known is None or known[0] != stand:
+        long_reads = handler.services.long_reads
+        found = await fills_until(handler, None) if any(count for count, *_ in stand) else []
+        async with long_reads.turn(user_id):
+            rows = await long_reads(lambda: rows_of(trades_of(found), "task", FIFO, _month_of)) if found else []
+        known = stand, {row.key: row.realized_sats for row in rows if row.matched and isinstance(row.key, int)}
+        if len(kept) >= _KEPT_GAINS:
+            kept.clear()
+        kept[user_id] = known
+    return known[1]

@@ -24,6 +24,7 @@ from server import (
     preview,
     profit,
     task_log,
+    task_rows,
     task_runs,
     tasks,
     venues,
@@ -40,6 +41,7 @@ from server.replay import task_replay
 # first.
 NOUNS: list[type[Handler]] = [
     tasks.BiddingTasks,
+    task_rows.BiddingRows,
     autolist.AutolistTasks,
     events.Events,
     auth.SignIn,

@@ -95,7 +95,7 @@ def decode(text: str) -> tuple[str, int, bytes]:
         raise ValueError("its checksum is wrong")
     program = _bytes(values[1:-6])
     if version > 16 or not 2 <= len(program) <= 40 or (version == 0 and len(program) not in (20, 32)):
-        raise ValueError("it is no witness program")
+        raise ValueError("it is not a witness program")
     return prefix, version, program
 
 

@@ -278,3 +278,17 @@ def total_of_task(task_id: int) -> FillTotal:
 def totals_of_tasks(user_id: int) -> dict[int, FillTotal]:
     """Returns the sums of the real fills of the user's tasks, by task id; tasks without fills are omitted."""
     return {task_id: FillTotal(*total) for task_id, *total in _OF_USER.rows(user=user_id)}
+
+
+_STANDS = "COUNT(1), MAX(updated_ms), COUNT(inscription_id)"
+_STAND = Statement(
+    f"""
+    SELECT {_STANDS}, COUNT(network_fee_sats) FROM orders WHERE user_id = :user AND {_REAL_FILLS}
+    UNION ALL SELECT {_STANDS}, COUNT(venue_fee_sats) FROM listings WHERE user_id = :user AND close_reason = 'sold'
+    """
+)
+
+
+def stand_of(user_id: int) -> tuple[tuple[Any, ...], ...]:
+    """Returns what differs once a real fill of the user's is added, or more is known of one."""
+    return tuple(_STAND.rows(user=user_id))

@@ -128,6 +128,9 @@ BY_INTENT = Statement(f"{_ROWS} intent = :intent")
 COUNT_OF_TASK = Statement(f"SELECT COUNT(1) FROM orders WHERE task_id = :task_id AND {_IS_OPEN}")
 ROWS_OF_TASK = Statement(f"{_ROWS} task_id = :task_id AND {_IS_OPEN} ORDER BY id")
 ROWS_OF_WALLET = Statement(f"{_ROWS} wallet = :wallet AND {_IS_OPEN} AND dry_run = $no")
+OPEN_BIDS_OF_USER = Statement(
+    f"SELECT task_id, id, price_sats, quantity, state FROM orders WHERE user_id = :user AND {_IS_OPEN}"
+)
 OWING_TASKS = Statement(f"SELECT DISTINCT task_id FROM orders WHERE {_IS_OPEN}")
 INSERT = Statement(f"{insertion(Order)} $returning_id")
 MOVE = Statement(
@@ -475,6 +478,25 @@ def _move(
 def open_orders(task_id: int) -> list[Order]:
     """Returns the task's open orders, real ones and those of dry runs, oldest first."""
     return ROWS_OF_TASK.instances(Order, task_id=task_id)
+
+
+class OpenBid(NamedTuple):
+    """An open order in short; `unit_price` is of one item or token."""
+
+    id: int
+    price_sats: int
+    unit_price: Decimal
+    state: str
+
+
+def open_bids_of_user(user_id: int) -> dict[int, list[OpenBid]]:
+    """Returns the user's open orders by their tasks, the highest price of an item or token first."""
+    found: dict[int, list[OpenBid]] = {}
+    for task_id, order_id, sats, quantity, state in OPEN_BIDS_OF_USER.rows(user=user_id):
+        found.setdefault(task_id, []).append(OpenBid(order_id, sats, sats / Decimal(quantity), state))
+    for bids in found.values():
+        bids.sort(key=lambda bid: (-bid.unit_price, bid.id))
+    return found
 
 
 def count_open(task_id: int) -> int:

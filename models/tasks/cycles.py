@@ -6,15 +6,16 @@ prices, one a minute, show a sudden rise or fall. They are kept when tasks are d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Context, Decimal
+from functools import cache
 from typing import NamedTuple
 
 from peewee import BigIntegerField, CharField, CompositeKey, ForeignKeyField, IntegerField, TextField
 
 from models import outbox
 from models.database import base
-from models.database.base import Row, Statement, insertion, primary_key, transaction
+from models.database.base import Row, Statement, each, insertion, listed, primary_key, transaction
 from models.outbox import CYCLE, Coded, Conditions, stored_fault
 from models.tasks.tasks import TROUBLES, Task
 from strategy import guards
@@ -125,6 +126,36 @@ def joined_columns(task_id: int, step: int, from_ms: int, to_ms: int) -> list[st
     return [text or "" for text in found or ()]
 
 
+@cache
+def _parts(tasks: int) -> Statement:
+    """Prepares the floors of this number of tasks, joined as in `_JOINED`, each with the number of its part."""
+    return Statement(
+        f"""
+        SELECT task_id, $joined(CAST((minute - :first) / :minutes AS TEXT), ','), $joined(floor, ',') FROM task_samples
+        WHERE task_id IN ({listed("task", tasks)}) AND step = :step AND minute >= :first AND floor IS NOT NULL
+        GROUP BY task_id
+        """
+    )
+
+
+def floors_of_tasks(
+    ids: Collection[int], step: int, parts: int, minutes: int, now_ms: int
+) -> dict[int, list[Decimal | None]]:
+    """Returns the floors of these tasks by the task's id, oldest first: one of each part of the past.
+
+    Each part is `minutes` long, and the last one is that of now. A task without any floor is left out.
+    """
+    if not ids:
+        return {}
+    first = (now_ms // _MINUTE_MS // minutes - parts + 1) * minutes
+    rows = _parts(len(ids)).rows(first=first, minutes=minutes, step=step, **each("task", ids))
+    found = {}
+    for task_id, joined_parts, floors in rows:
+        last = dict(zip(joined_parts.split(","), floors.split(","), strict=True))
+        found[task_id] = [Decimal(last[part]) if part in last else None for part in map(str, range(parts))]
+    return found
+
+
 def _merged(known: Sample, now: Sample) -> Sample:
     return Sample(
         floor=known.floor if now.floor is None else now.floor,
@@ -223,6 +254,21 @@ def record_cycle(
             _FORGET.run(task_id=task_id, oldest_kept=oldest_kept[0])
         if sample is not None:
             add_sample(task_id, sample, time_ms)
+
+
+_NEWEST_DETAILS = Statement(
+    """
+    SELECT task_id, detail FROM cycles WHERE id IN (
+        SELECT (SELECT MAX(id) FROM cycles WHERE task_id = tasks.id) FROM tasks
+        WHERE user_id = :user AND kind = 'bidding' AND deleted_ms IS NULL
+    )
+    """
+)
+
+
+def newest_details(user_id: int) -> dict[int, str]:
+    """Returns the details of the newest cycle of each of the user's bidding tasks, by the task's id."""
+    return dict(_NEWEST_DETAILS.rows(user=user_id))
 
 
 def cycles_of(task_id: int, limit: int = KEPT) -> list[Cycle]:

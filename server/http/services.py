@@ -323,7 +323,8 @@ class Services(Struct, frozen=True):
     `long_answers` and `event_pages` are places for whole answers on this process's loop, `pieces` are turns for parts
     of them; `long_reads` run in threads. `brakes` are threads that only send control states to the signer. `unstored`
     has the control states (server/control.py) that are in force without a row. `ways_out` has the users (id, ordinals
-    address) and venues whose bidding wallets were found to allow withdrawals.
+    address) and venues whose bidding wallets were found to allow withdrawals. `gains` are by user: the sats realised
+    with each task's purchases, and the state of the fills that they follow from.
     """
 
     settings: Settings
@@ -350,6 +351,7 @@ class Services(Struct, frozen=True):
     unstored: dict[object, Any] = field(default_factory=dict)
     in_flight: set[object] = field(default_factory=set)  # handlers that have not answered yet
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
+    gains: dict[int, tuple[Any, dict[int, int]]] = field(default_factory=dict)
 
     async def in_turn(self, user: int, work: Callable[[], Value]) -> Value:
         """Does a piece of long work when it is the user's turn, and then leaves the loop to others for as long."""

@@ -78,6 +78,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "GET /api/tasks": {},
     "GET /api/tasks/floor": {"slug": "goosinals"},
     "GET /api/tasks/rune-market": {"ticker": "DOG"},
+    "GET /api/tasks/rows": {},
     "GET /api/tasks/slugs": {},
     "GET /api/tasks/{id}/at": {"time": "2025-01-01"},
     "GET /api/tasks/{id}/cycles": {},

@@ -58,6 +58,7 @@ MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
     ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200), R),
     ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
     ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
+    ("GET", "/api/tasks/rows"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/slugs"): (None, (401, 200, 200, 401, 200), R),
     ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
     ("GET", "/api/market/book"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),

@@ -36,7 +36,7 @@ from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Service, new_use
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
     assert sorted(MATRIX) == sorted(operations())
-    assert len(MATRIX) == 24 + 77
+    assert len(MATRIX) == 24 + 78
 
 
 def test_the_matrix_lists_exactly_what_the_description_does() -> None:

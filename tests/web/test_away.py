@@ -133,15 +133,15 @@ def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Per
     visitor.give_token(person)
     visitor.allow("status of (429|50[0-9])|net::ERR")
     page = visitor.open()
-    shown = row(page, "shaky-cats")
+    shown, looks = row(page, "shaky-cats"), page.locator(".look-row")
     expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
 
     # Until the next faults take its place: after a cycle that went well nothing is said of it any more.
     service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "rate_429", "count": 1000}])
-    said_soon(person, task, "venue_rate_limited", shown.get_by_text("The marketplace asks for a pause"))
+    said_soon(person, task, "venue_rate_limited", looks.get_by_text("The marketplace asks for a pause"))
     expect(shown.locator(".state")).to_have_text("Needs a look")
     service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "cut", "count": 1000}])
-    said_soon(person, task, "venue_unavailable", shown.get_by_text("The marketplace does not answer"))
+    said_soon(person, task, "venue_unavailable", looks.get_by_text("The marketplace does not answer"))
     expect(page.locator(".feed")).to_contain_text("The marketplace does not answer")
 
     with killed(service, visitor):

@@ -61,7 +61,7 @@ def said_soon(person: Person, task: int, happened: str, shown: Locator, *, stops
 
 
 def test_rows_show_what_the_interface_says(visitor: Visitor, person: Person) -> None:
-    real = running(person, "plain-cats")
+    real = running(person, "plain-cats", onlyBidIfHighest=True)
     running(person, "paper-cats", dryRun=True)
     visitor.give_token(person)
     page = visitor.open()
@@ -70,10 +70,13 @@ def test_rows_show_what_the_interface_says(visitor: Visitor, person: Person) -> 
     shown = row(page, "plain-cats")
     expect(shown.locator(".floor-cell .num")).to_have_text("100,000")
     expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
-    expect(shown.locator(".sats-cell .num")).to_have_text(f"{sum(person.bids(real)):,}")
-    expect(shown.locator(".strip .own")).to_have_count(2)
+    expect(shown.locator(".exposure-cell .num")).to_have_text(f"{sum(person.bids(real)):,}")
     expect(shown.locator(".place")).to_have_text("#1")
-    expect(row(page, "paper-cats").locator(".sats-cell")).to_contain_text("on paper")
+    expect(shown.locator(".gain-cell .num")).to_have_text("–")
+    expect(row(page, "paper-cats").locator(".state")).to_have_text("On paper")
+    page.get_by_role("button", name="Roomy").click()
+    expect(shown.locator(".strip .own")).to_have_count(2)
+    page.get_by_role("button", name="Compact").click()
 
     numbers = page.locator(".number")
     assert me["stats"]["openBids"] == 2
@@ -94,17 +97,21 @@ def test_outbid_and_fill_are_said(visitor: Visitor, person: Person, service: Ins
     visitor.give_token(person)
     page = visitor.open()
     expect(row(page, "busy-dogs").locator(".bids-cell .num")).to_have_text("1 / 1")
+    page.goto("/#/bids")  # which has room for what a cycle did
     book = {"asks": [{"price": 100_000}], "bids": [{"price": max(person.bids(task)) + 500}]}
     service.sim("PUT", "/sim/collections/busy-dogs", book)
 
     said_soon(person, task, "cancelled 1 .outbid", row(page, "busy-dogs").get_by_text("Outbid"), stops=True)
+    page.goto("/#/")
     # It moved there, or went live there where it took long.
     moved = re.compile(rf"(moved from .* to|went live, at) {max(person.bids(task)):,} sats")
     expect(page.locator(".feed")).to_contain_text(moved)
 
+    page.goto("/#/bids")
     person.start(task)
     service.sim("POST", "/sim/sell", {"slug": "busy-dogs", "bidId": live_bid(service, "busy-dogs")})
     said_soon(person, task, "filled 1", row(page, "busy-dogs").get_by_text("1 filled"), stops=True)
+    page.goto("/#/")
     expect(page.locator(".feed")).to_contain_text("Bought for")
     expect(page.locator(".number").nth(2)).to_contain_text("1 fill today")
 
@@ -190,3 +197,59 @@ def test_bids_are_found_chosen_and_handled_together(visitor: Visitor, person: Pe
     dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("2 tasks deleted.")).to_be_visible()
     assert [task["slug"] for task in person.ok("GET", "/api/tasks")] == ["one-dog"]
+
+
+def slugs_shown(page: Page) -> list[str]:
+    return [text.strip() for text in page.locator(".task-row .name-cell b").all_inner_texts()]
+
+
+def test_heads_sort_by_press_and_key_and_rows_are_as_tall_as_one_chooses(visitor: Visitor, person: Person) -> None:
+    for slug in ("bee", "ant", "cow"):
+        person.task(**{"slug": slug, **CONFIG})
+    visitor.give_token(person)
+    page = visitor.open("#/bids?sort=name")
+    expect(page.locator(".task-row")).to_have_count(3)
+    assert slugs_shown(page) == ["ant", "bee", "cow"]
+    head = page.get_by_role("columnheader", name="Name")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    head.get_by_role("button").press("Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert slugs_shown(page) == ["cow", "bee", "ant"]
+    assert page.url.endswith("sort=-name")
+
+    rows = page.locator(".task-row")
+    assert 36 <= rows.first.evaluate("(row) => row.offsetHeight") <= 40
+    page.get_by_role("button", name="Roomy").click()
+    expect(rows.first).to_have_js_property("offsetHeight", 74)
+    page.reload()
+    expect(rows.first).to_have_js_property("offsetHeight", 74)
+    page.get_by_role("button", name="Compact").click()
+
+
+def test_several_tasks_are_edited_together(visitor: Visitor, person: Person) -> None:
+    for slug, cap in (("one-ox", 200_000), ("two-oxen", 300_000)):
+        person.task(**{"slug": slug, **CONFIG, "hardcapSats": cap})
+    visitor.give_token(person)
+    page = visitor.open("#/bids")
+    page.get_by_label("Choose all shown").check()
+    page.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Setting to change").select_option(label="Hard cap")
+    expect(dialog).to_contain_text("now 200,000 sats, 300,000 sats")
+    dialog.get_by_role("textbox", name="Hard cap").fill("150k")
+    dialog.get_by_role("button", name="Change 2 tasks").click()
+    expect(page.get_by_text("2 tasks changed.")).to_be_visible()
+    configs = [task["config"] for task in person.ok("GET", "/api/tasks")]
+    assert [config["hardcapSats"] for config in configs] == [150_000] * 2
+    assert {config["bidCount"] for config in configs} == {2}, "nothing else has changed"
+
+
+def test_the_overview_begins_with_tasks_in_trouble(visitor: Visitor, person: Person) -> None:
+    person.start(person.task(**{"slug": "no-such-herd", **CONFIG}))
+    person.start(person.task(**{"slug": "no-such-flock", **CONFIG}))
+    visitor.give_token(person)
+    page = visitor.open()
+    looks = page.locator(".look-row")
+    expect(looks).to_have_count(2)  # one for each fault, which names the collection
+    expect(looks.first).to_contain_text("Could not find the market")
+    assert looks.first.bounding_box()["y"] < page.locator(".task-row").first.bounding_box()["y"]  # type: ignore[index]

@@ -196,7 +196,6 @@ def test_a_runes_prices_are_of_a_token_by_each_orders_own_quantity(javascript: M
 
 
 READ = "2026-11-23T07:23:10Z"
-NOW_S = 1_795_418_600  # ten seconds later
 
 
 def book(price: float, quantity: float, orders: int, own: float, own_orders: int) -> dict[str, Any]:
@@ -208,30 +207,6 @@ ONE_ORDER_OF_MANY = book(2, 1_300, 2, 1_000, 1)
 ONE_OF_HALF_A_TOKEN = book(2, 1.5, 2, 0.5, 1)
 TWO_ORDERS = book(2, 3, 3, 2, 2)
 ALL_OURS = book(2, 3, 2, 3, 2)
-
-
-@pytest.mark.parametrize(
-    ("found", "rivals"), [(ONE_ORDER_OF_MANY, 1), (ONE_OF_HALF_A_TOKEN, 1), (TWO_ORDERS, 1), (ALL_OURS, 0)]
-)
-def test_the_place_is_the_best_known_rank_beside_others_only(
-    javascript: Modules, found: dict[str, Any], rivals: int
-) -> None:
-    orders = [
-        {"id": 1, "state": "live", "price": 2_000, "quantity": "1000", "rank": None},
-        {"id": 2, "state": "live", "price": 1_900, "quantity": "1000", "rank": None},
-    ]
-    ranks = [{"order": 9, "rank": 1}, {"order": 1, "rank": 4}, {"order": 2, "rank": 5}]
-
-    def standing(moment: dict[str, Any], book: dict[str, Any] | None) -> Any:
-        return javascript.call("standing.js", "standingOf", {"type": "rune", "config": {}}, moment, book, NOW_S)
-
-    looked = standing({"cycle": None, "orders": orders}, found | {"ranks": ranks})
-    assert (looked["place"], len(looked["rivals"])) == (4, rivals)
-    decided = {"cycle": {"book": found, "rungs": []}, "orders": [orders[0], orders[1] | {"rank": 3}]}
-    read = standing(decided, {"asks": None, "bids": None, "ranks": None})
-    assert (read["place"], len(read["rivals"])) == (3, rivals)
-    blind = standing({"cycle": None, "orders": orders}, None)
-    assert (blind["place"], blind["rivals"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -253,11 +228,85 @@ def known_texts(javascript: Modules) -> None:
     javascript.value("texts/market.js", "none")
 
 
-@pytest.mark.parametrize("detail", [{"rungs": [{"reason": "kept"}]}, {"planned": {"reason": "unchanged"}}])
+@pytest.mark.parametrize("detail", [{"rungs": {"kept": 1}}, {"planned": {"reason": "unchanged"}}])
 def test_rows_that_were_left_out_are_one_tag_in_plain_words(javascript: Modules, detail: dict[str, object]) -> None:
     rows = {"asks": 2, "ownBids": 1, "more": 1}
-    tag, _ = javascript.call("parts/said.js", "tagsOf", {"detail": detail | {"unreadRows": rows}})
+    tag, _ = javascript.call("parts/said.js", "tagsOf", detail | {"unreadRows": rows})
     assert (tag["kind"], tag["words"]) == ("limit", "4 rows not understood")
     assert "rows in an unknown form: 2 of the asks, 1 of your bids, 1 of more." in tag["why"]
     for none in ({}, {"unreadRows": {}}):
-        assert len(javascript.call("parts/said.js", "tagsOf", {"detail": detail | none})) == 1
+        assert len(javascript.call("parts/said.js", "tagsOf", detail | none)) == 1
+
+
+def entry(slug: str, state: str = "on", look: str | None = None, **row: Any) -> dict[str, Any]:
+    """A task of a table with its row; a row that is not read yet is given as `read=False`."""
+    numbers = {"floor": None, "place": None, "bids": [{}], "exposure": 0, "gain": None, "said": {}} | row
+    of_task = {"slug": slug, "id": len(slug), "type": row.get("type", "ordinals"), "tags": row.get("tags", [])}
+    task = of_task | {"config": {"dryRun": state == "dry"}, "fills": {"last": None}}
+    return {"task": task, "row": None if row.get("read") is False else numbers, "state": state, "look": look}
+
+
+TABLE = [
+    entry("ape", floor=300, place=2, exposure=10, gain=-5),
+    entry("bear", "off", read=False),
+    entry("cats", "dry", floor=100, exposure=99, gain=7),
+    entry("dogs", look="empty", bids=[], floor=200, tags=["core"]),
+    entry("eels", "fault", "fault", place=1, exposure=20, type="rune"),
+]
+
+
+@pytest.mark.parametrize(
+    ("sort", "slugs"),
+    [
+        ("", "eels dogs ape cats bear"),
+        ("nonsense", "eels dogs ape cats bear"),
+        ("-state", "bear cats ape dogs eels"),
+        ("-name", "eels dogs cats bear ape"),
+        ("floor", "ape dogs cats bear eels"),
+        ("-floor", "cats dogs ape bear eels"),
+        ("place", "eels ape bear cats dogs"),
+        ("exposure", "eels ape bear cats dogs"),
+        ("gain", "cats ape bear dogs eels"),
+    ],
+)
+def test_a_table_is_sorted_with_the_unknown_last_either_way(javascript: Modules, sort: str, slugs: str) -> None:
+    found = javascript.call("task_order.js", "sorted", TABLE, sort)
+    assert " ".join(each["task"]["slug"] for each in found) == slugs
+
+
+@pytest.mark.parametrize(
+    ("query", "slugs"),
+    [
+        ({"state": "look"}, "dogs eels"),
+        ({"state": "empty"}, "dogs"),
+        ({"state": "on"}, "ape dogs"),
+        ({"type": "rune"}, "eels"),
+        ({"tag": "core"}, "dogs"),
+        ({"q": "CORE"}, "dogs"),
+        ({"q": "e", "state": "off"}, "bear"),
+    ],
+)
+def test_a_table_is_filtered_by_words_state_kind_and_tag(
+    javascript: Modules, query: dict[str, str], slugs: str
+) -> None:
+    found = javascript.call("task_order.js", "found", TABLE, query)
+    assert " ".join(each["task"]["slug"] for each in found) == slugs
+
+
+def test_a_head_sorts_its_usual_way_first_and_then_the_other(javascript: Modules) -> None:
+    pressed = [javascript.call("task_order.js", "pressed", sort, "floor") for sort in ("name", "floor", "-floor", "")]
+    assert pressed == ["floor", "-floor", "floor", "floor"]
+
+
+def test_a_running_task_without_a_bid_needs_a_look_once_a_cycle_is_known(javascript: Modules) -> None:
+    def look(state: str, row: dict[str, Any] | None) -> Any:
+        return javascript.call("task_order.js", "lookOf", {}, row, state)
+
+    assert look("on", {"said": {}, "bids": []}) == "empty"
+    assert [look("on", row) for row in (None, {"said": None, "bids": []}, {"said": {}, "bids": [{}]})] == [None] * 3
+    assert [look(state, {"said": {}, "bids": []}) for state in ("dry", "off", "held", "fault")] == [
+        None,
+        None,
+        "held",
+        "fault",
+    ]

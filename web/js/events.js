@@ -1,14 +1,14 @@
 // Keeps the store fresh: one stream for all tabs of a browser, read anew after a gap, and tried again when it breaks.
 import { batch, effect } from "@preact/signals";
 import { Refusal, follow, get, token } from "./api.js";
+import { isShowingRows, readAllRows, readRow } from "./fresh_rows.js";
+import { soon } from "./soon.js";
 import * as store from "./store.js";
 import { canShare, share } from "./tabs.js";
 
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 15_000;
+const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 15_000];
 const SILENT_MS = 25_000; // the server says a word every ten seconds
 const POLL_MS = 5_000;
-const AGAIN_MS = 1_000;
 // All but cycles, of which there are so many that nothing else would be left.
 const TOLD = "fill,sold,listed,outbid_limited,error,recovered,halted,control,quota,plan_expiring,worker_dead,daily,task,order,listing,wallet";
 
@@ -31,6 +31,13 @@ function refresh(wish) {
   if (moments && kind === "tasks") soon(`moment of ${id}`, unlessGone(() => store.readMoment(id)));
 }
 
+/** Reads everything anew, the rows that are shown, too. */
+function readAll() {
+  hasBegun = true;
+  readAllRows();
+  return store.readAll();
+}
+
 /** Parts may want every event: returns the end of it. */
 const listeners = new Set();
 export function onEvent(listener) {
@@ -38,28 +45,11 @@ export function onEvent(listener) {
   return () => listeners.delete(listener);
 }
 
-/** Reads something a moment from now, once for many wishes; what comes while it is read is read after it. */
-const due = new Map();
-function soon(name, read, waitMs = 150) {
-  const known = due.get(name);
-  if (known) {
-    known.again = known.isReading;
-    return;
-  }
-  const entry = { isReading: false, again: false };
-  due.set(name, entry);
-  setTimeout(async () => {
-    entry.isReading = true;
-    if (token.peek()) await read().catch(() => {}); // a session that ended meanwhile has nothing to ask
-    due.delete(name);
-    if (entry.again) soon(name, read, Math.max(waitMs, AGAIN_MS)); // a storm of events is no storm of questions
-  }, waitMs);
-}
-
 function take(event) {
   const told = JSON.parse(event.data);
   if (store.feed.peek().some((each) => each.id === told.id)) return;
   const isListing = store.listingIds.peek()?.includes(told.task);
+  let isNewError = false;
   batch(() => {
     alive();
     if (event.event !== "cycle" || told.data.error) store.feed.value = [told, ...store.feed.peek()].slice(0, 100);
@@ -67,12 +57,16 @@ function take(event) {
     if (event.event === "cycle" && place.peek()) {
       const time = Date.parse(told.at) / 1000;
       const { action, error } = told.data;
+      isNewError = Boolean(error) && error !== place.peek().lastError;
       place.value = { ...place.peek(), lastCycle: { time, action }, lastError: error };
     }
   });
   for (const listener of listeners) listener(told);
+  if (told.task !== null && !isListing) {
+    readRow(told.task);
+  }
   if (event.event === "cycle") {
-    if (told.data.error) soon("lists", readLists);
+    if (isNewError && (isListing || !isShowingRows())) soon("lists", readLists); // a row tells it, too
     for (const wish of watched) if (wish.id === told.task) refresh(wish);
   } else if (["task", "fill", "sold", "listed", "listing", "worker_dead", "error", "recovered"].includes(event.event)) {
     soon("lists", readLists);
@@ -111,20 +105,26 @@ export function followAlways() {
   });
 }
 
+let hasBegun = false; // to read what every screen needs
+const BEGIN_MS = 500; // so long the stream has time to begin: what is read after that misses no event
+
 async function begin(abort) {
-  store.quietly(readAllOnce(abort));
+  hasBegun = false;
   store.quietly(fillFeed());
   if (!canShare()) return poll(abort);
   // Tabs of different sessions do not share: each session has a stream of its own.
   const name = `bidkeeper-${await digest(token.peek())}`;
   if (abort.aborted) return undefined;
   const known = { lastId: "" };
+  const readOnce = () => hasBegun || abort.aborted || store.quietly(readAllOnce(abort));
+  setTimeout(readOnce, BEGIN_MS);
   const hear = (said) => {
     if (said.lastId) known.lastId = said.lastId;
     if (said.alive) alive();
     if (said.link) store.link.value = said.link;
     if (said.event) take(said.event);
-    if (said.readAll) store.quietly(store.readAll());
+    if (said.readAll) store.quietly(readAll());
+    else if (said.link === "live") readOnce();
   };
   const standing = () => ({ link: store.link.peek(), lastId: known.lastId });
   share(name, abort, { lead: (end, tell) => stream(end, tell, known), hear, standing });
@@ -177,7 +177,7 @@ async function poll(abort) {
 }
 
 async function readAllOnce(abort) {
-  await store.readAll();
+  await readAll();
   if (!abort.aborted) alive();
 }
 

@@ -32,16 +32,17 @@ function serverSeconds() {
   return (Date.now() + clockAheadMs.peek()) / 1000;
 }
 
-const KINDS = ["task", "listing", "moment", "cycles", "series", "book"];
+const KINDS = ["task", "listing", "row", "moment", "cycles"];
 const stores = Object.fromEntries(KINDS.map((kind) => [kind, new Map()]));
 const one = (kind, id) => {
   if (!stores[kind].has(id)) stores[kind].set(id, signal(null));
   return stores[kind].get(id);
 };
 
-/** Signals by id: a bidding task, an auto-list task, a task's newest decision with its book, its newest cycles. */
+/** Signals by id: a bidding task, an auto-list task, a bidding task in the numbers of now, its newest decision with its book, its newest cycles. */
 export const taskOf = (id) => one("task", id);
 export const listingOf = (id) => one("listing", id);
+export const rowOf = (id) => one("row", id);
 export const momentOf = (id) => one("moment", id);
 export const cyclesOf = (id) => one("cycles", id);
 
@@ -51,9 +52,8 @@ export function lastCycleOf(id) {
   return known ? known.at(-1) ?? null : undefined;
 }
 
-/** Signals by id: a task's last hours in numbers; the bids of others, where its decisions do not read them. */
-export const seriesOf = (id) => one("series", id);
-export const bookOf = (id) => one("book", id);
+/** {first, known}: how many tasks are first, of those whose place is known; null until the rows are known. */
+export const places = signal(null);
 
 /** All that is in the lists, as values. */
 export const tasks = computed(() => taskIds.value && taskIds.value.map((id) => taskOf(id).value).filter(Boolean));
@@ -61,15 +61,16 @@ export const listings = computed(
   () => listingIds.value && listingIds.value.map((id) => listingOf(id).value).filter(Boolean),
 );
 
+const byTask = (kind) => computed(() => new Map((control.value?.[kind] || []).map((each) => [each.taskId, each])));
+const controlled = { tasks: byTask("tasks"), autolist: byTask("autolist") };
+
 /** What may hold a task back: {state, scope}, the strictest of all scopes. */
-export function restraintOf(id, kind = "tasks") {
-  return control.value?.[kind]?.find((each) => each.taskId === id)?.effective || { state: "run", scope: "global" };
-}
+export const restraintOf = (id, kind = "tasks") => controlled[kind].value.get(id)?.effective || { state: "run", scope: "global" };
 
 const leftOf = (closing) => (closing ? closing.open + closing.unknown : 0);
 
 /** How many bids of a task a brake still has to cancel. */
-export const closingOf = (id) => leftOf(control.value?.tasks?.find((each) => each.taskId === id)?.closing);
+export const closingOf = (id) => leftOf(controlled.tasks.value.get(id)?.closing);
 
 let brake = { since: null, most: 0 };
 
@@ -83,12 +84,16 @@ export const closing = computed(() => {
 
 export const needsALook = computed(() => [...(tasks.value || []), ...(listings.value || [])].filter((each) => each.lastError));
 
+/** Sets a signal, unless it says the same already. */
+export function put(place, value) {
+  if (JSON.stringify(place.peek()) !== JSON.stringify(value)) place.value = value;
+}
+
 /** Sets signals to what was answered: a task that did not change draws nothing anew. */
 export function keep(kind, list, ids) {
   batch(() => {
     for (const each of list) {
-      const place = one(kind, each.id);
-      if (JSON.stringify(place.peek()) !== JSON.stringify(each)) place.value = each;
+      put(one(kind, each.id), each);
     }
     const found = list.map((each) => each.id);
     if (String(ids.peek()) !== String(found) || ids.peek() === null) ids.value = found;
@@ -149,12 +154,6 @@ export async function readCycles(id, kind = "tasks", limit = MOST_CYCLES) {
   cyclesOf(id).value = [...known, ...read].slice(-MOST_CYCLES);
 }
 
-/** Reads the last hours of a task of either kind, a number a minute. */
-export async function readSeries(id, kind = "tasks", hours = 3) {
-  const from = new Date((serverSeconds() - hours * 3600) * 1000).toISOString();
-  seriesOf(id).value = await get(`/${kind}/${id}/series?step=minute&from=${from}`);
-}
-
 /** Reads which bids were filled since midnight of this place, at most 500 of them. */
 export async function readFillsToday() {
   const midnight = new Date(serverSeconds() * 1000).setHours(0, 0, 0, 0);
@@ -190,7 +189,7 @@ effect(() => {
 /** Forgets everything, when somebody signs out. */
 export function forgetAll() {
   batch(() => {
-    for (const each of [me, wallet, control, taskIds, listingIds, venues, fillsToday]) each.value = null;
+    for (const each of [me, wallet, control, taskIds, listingIds, venues, fillsToday, places]) each.value = null;
     for (const each of Object.values(stores)) each.clear();
     feed.value = [];
   });

@@ -35,6 +35,7 @@ const given = {
   history: { replaceState: (_state, _title, hash) => (place.hash = hash) },
   window: globalThis,
   document: Object.assign(new EventTarget(), { title: "", documentElement: { dataset: {} }, querySelectorAll: () => [], querySelector: () => null }),
+  IntersectionObserver: class { observe() {} unobserve() {} },
   matchMedia: () => Object.assign(new EventTarget(), { matches: false }),
   addEventListener: () => {},
   removeEventListener: () => {},

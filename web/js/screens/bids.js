@@ -1,15 +1,16 @@
-// All bidding tasks: found by their words, state, kind and tag, and many handled at once.
+// All bidding tasks: found by their words, state, kind and tag, sorted by any column, and many handled together.
 import { computed, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { Refusal, call } from "../api.js";
+import { COLUMNS, OTHERS, found, sorted } from "../task_order.js";
+import { useRows } from "../rows.js";
 import { Dialog, Empty, Skeleton, confirmed, showRefusal, toast, useAct, wordsOf } from "../parts/states.js";
-import { unitName } from "../format.js";
 import { setQuery } from "../router.js";
-import { dropTasks, leave, link, quietly, readTasks, stay, taskIds, taskOf, tasks } from "../store.js";
-import { TaskHeads, TaskRow } from "../parts/task_row.js";
+import { dropTasks, leave, link, quietly, readTasks, stay, taskOf, tasks } from "../store.js";
+import { Density, TaskTable, entries } from "../parts/task_table.js";
 import { Icon } from "../parts/basics.js";
-import { stateOf } from "../parts/state.js";
+import { ChangeDialog } from "./bids/change.js";
 import "../texts/bids.js";
 
 const MOST_IDS = 100;
@@ -96,7 +97,8 @@ const QUESTIONS = {
 
 function Bulk({ shown }) {
   const [undone, setUndone] = useState([]);
-  const [isTagging, setTagging] = useState(false);
+  const [opened, setOpened] = useState(""); // "tags", "change", or no dialog
+  const close = () => setOpened("");
   const { isBusy, run } = useAct();
   const here = shown.filter((task) => chosen.value.has(task.id));
   const isOffline = link.value === "offline";
@@ -123,50 +125,34 @@ function Bulk({ shown }) {
   };
   return html`<div class="bulk"><label class="check"><input type="checkbox" checked=${here.length > 0 && here.length === shown.length}
       onChange=${(event) => choose(shown.map((task) => task.id), event.target.checked)} /><span>${t("bids.choose.all")}</span></label>
-    <span class="quiet" role="status">${here.length ? t("bids.chosen", { count: here.length }) : t("bids.chosen.none")}</span>
+    <span class=${`quiet ${here.length ? "some" : ""}`} role="status">${here.length ? t("bids.chosen", { count: here.length }) : t("bids.chosen.none")}</span>
     <span class="bulk-acts">${here.length > 0 && ["start", "stop", "delete"].map((action) => html`<button key=${action} class="button" disabled=${isBusy || isOffline} onClick=${() => ask(action)}>
       <${Icon} name=${{ start: "play", stop: "stop", delete: "trash" }[action]} />${t(`bids.${action}`)}</button>`)}
-      ${here.length > 0 && html`<button class="button" disabled=${isBusy || isOffline} onClick=${() => setTagging(true)}>${t("word.tags")}</button>`}</span>
+      ${here.length > 0 && ["change", "tags"].map((each) => html`<button key=${each} class="button" disabled=${isBusy || isOffline} onClick=${() => setOpened(each)}>${each === "change" && html`<${Icon} name="edit" />`}${t(each === "tags" ? "word.tags" : "word.edit")}</button>`)}
+      <${Density} /></span>
     ${undone.length > 0 && html`<div class="note bad" role="alert"><b>${t("bids.undone", { count: undone.length })}</b>
       <ul>${undone.map(([slug, words]) => html`<li key=${slug}><b><bdi>${slug}</bdi></b> ${words}</li>`)}</ul>
       <button class="button" onClick=${() => setUndone([])}>${t("bids.undone.close")}</button></div>`}
-    ${isTagging && html`<${TagDialog} list=${here} onClose=${() => setTagging(false)} onDone=${(wishes) => (setTagging(false), carryOut("change", wishes))} />`}</div>`;
+    ${opened === "tags" && html`<${TagDialog} list=${here} onClose=${close} onDone=${(wishes) => (close(), carryOut("change", wishes))} />`}
+    ${opened === "change" && html`<${ChangeDialog} list=${here} onClose=${close} onDone=${(change) => (close(), carryOut("change", [{ ids: here.map((task) => task.id), change }]))} />`}</div>`;
 }
 
-const STATES = ["", "fault", "on", "held", "dry", "off"];
+const STATES = ["", "look", "fault", "held", "empty", "on", "dry", "off"];
 const TYPES = ["", "ordinals", "rune"];
-const plain = (text) => text.toLowerCase().replace(/[•\s_-]/g, "");
-
-const byName = (a, b) => a.slug.localeCompare(b.slug);
-const SORTS = {
-  look: (a, b) => Number(Boolean(b.lastError)) - Number(Boolean(a.lastError)) || Number(b.isRunning) - Number(a.isRunning) || byName(a, b),
-  name: byName,
-  new: (a, b) => b.id - a.id,
-  fill: (a, b) => (b.fills.last || "").localeCompare(a.fills.last || "") || byName(a, b),
-};
+const SORTS = ["state", ...Object.keys(COLUMNS).filter((each) => each !== "state"), ...Object.keys(OTHERS)];
 
 const allTags = computed(() => [...new Set((tasks.value || []).flatMap((task) => task.tags))].sort());
 
-/** Tasks that fit the query {q, state, type, tag, sort}, in its order. */
-function found(query) {
-  const words = plain(query.q || "");
-  const fits = (task) =>
-    (!words || plain([task.slug, task.config.traitType, task.config.traitValue, ...task.tags].join(" ")).includes(words)) &&
-    (!query.state || stateOf(task)[0] === query.state) &&
-    (!query.type || task.type === query.type) &&
-    (!query.tag || task.tags.includes(query.tag));
-  return tasks.value.filter(fits).sort(SORTS[query.sort] || SORTS.look);
-}
-
 export default function Bids({ query }) {
-  const all = taskIds.value;
-  if (!all) return html`<div class="page"><h1>${t("word.bids")}</h1><${Skeleton} rows=${6} tall=${84} /></div>`;
-  const shown = found(query);
-  return html`<div class="page"><div class="page-head"><h1>${t("word.bids")}<span class="count">${t("bids.count", { shown: shown.length, all: all.length })}</span></h1>
+  useRows();
+  const all = entries.value;
+  if (!all) return html`<div class="page"><h1>${t("word.bids")}</h1><${Skeleton} rows=${12} tall=${30} /></div>`;
+  const shown = sorted(found(all, query), query.sort).map(({ task }) => task);
+  return html`<div class="page bids-page"><div class="page-head"><h1>${t("word.bids")}<span class="count">${t("bids.count", { shown: shown.length, all: all.length })}</span></h1>
       <div class="acts"><a class="button primary" href="#/new">${t("word.new_task")}</a></div></div>
     ${!all.length ? html`<section class="panel"><${Empty} title=${t("word.no_task_yet")} action=${html`<a class="button primary" href="#/new">${t("word.new_task")}</a>`}>${t("bids.none.do")}</${Empty}></section>`
       : html`<${Filters} query=${query} /><section class="panel bids" aria-label=${t("word.bids")}><${Bulk} shown=${shown} />
-        ${shown.length ? html`<${TaskHeads} unit=${unitName()} /><ul class=${`task-rows ${shown.length > 30 ? "long" : ""}`}>${shown.map(({ id }) => html`<${TaskRow} key=${id} id=${id} Lead=${ChooseBox} />`)}</ul>`
+        ${shown.length ? html`<div class="scrolls"><${TaskTable} ids=${shown.map(({ id }) => id)} label=${t("word.bids")} sort=${query.sort} onSort=${(sort) => setQuery({ sort })} Lead=${ChooseBox} /></div>`
           : html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "", state: "", type: "", tag: "" })}>${t("word.show_all")}</button>`}>${t("bids.nothing")}</${Empty}>`}</section>`}</div>`;
 }
 
@@ -177,9 +163,12 @@ function Filters({ query }) {
     <${Pick} label=${t("word.state")} name="state" query=${query} options=${STATES.map(words("state"))} />
     <${Pick} label=${t("bids.type")} name="type" query=${query} options=${TYPES.map(words("bids.type"))} />
     ${allTags.value.length > 0 && html`<${Pick} label=${t("word.tag")} name="tag" query=${query} options=${[["", t("word.all")], ...allTags.value.map((tag) => [tag, tag])]} />`}
-    <${Pick} label=${t("bids.sort")} name="sort" query=${query} options=${Object.keys(SORTS).map((each) => [each, t(`bids.sort.${each}`)])} /></div>`;
+    <${Pick} label=${t("bids.sort")} name="sort" query=${query} options=${SORTS.map((each) => [each, t(`bids.sort.${each}`)])} /></div>`;
 }
 
+/** A sort the other way round is that of its column. */
+const chosenOf = (given = "", options) => options.find(([value]) => value === given.replace(/^-/, ""))?.[0] ?? options[0][0];
+
 const Pick = ({ label, name, query, options }) => html`<label class="field"><span>${label}</span>
-  <select value=${query[name] || options[0][0]} onChange=${(event) => setQuery({ [name]: event.target.value })}>
-    ${options.map(([value, words]) => html`<option key=${value} value=${value} selected=${value === (query[name] || options[0][0])}>${words}</option>`)}</select></label>`;
+  <select value=${chosenOf(query[name], options)} onChange=${(event) => setQuery({ [name]: event.target.value })}>
+    ${options.map(([value, words]) => html`<option key=${value} value=${value} selected=${value === chosenOf(query[name], options)}>${words}</option>`)}</select></label>`;

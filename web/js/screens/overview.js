@@ -5,13 +5,12 @@ import { html, knows, t } from "../page.js";
 import { get } from "../api.js";
 import { linesOf, ranked } from "../feed.js";
 import { NONE, amount, clock, count, iso, percent, secondsOf, span, unitName } from "../format.js";
-import { standingOf } from "../standing.js";
-import { bookOf, control, feed, fillsToday, listingOf, listings, me, momentOf, now, quietly, readFillsToday, taskIds, taskOf, tasks, venues, wallet } from "../store.js";
-import { TaskHeads, TaskRow } from "../parts/task_row.js";
+import { useRows } from "../rows.js";
+import { control, feed, fillsToday, listingOf, listings, me, now, places, quietly, readFillsToday, taskOf, tasks, venues, wallet } from "../store.js";
 import { Money } from "../parts/basics.js";
-import { Empty, Skeleton } from "../parts/states.js";
 import { GainStrip } from "../parts/gain.js";
 import { Listings } from "./overview/listings.js";
+import { Tasks } from "./overview/tasks.js";
 import { faultOf, plainWords } from "../texts/reasons.js";
 import "../texts/overview.js";
 
@@ -67,7 +66,7 @@ export function Feed() {
   const lines = ranked(linesOf(feed.value), MOST);
   return html`<section class="panel" aria-labelledby="feed-title"><header class="panel-head"><h2 id="feed-title">${t("overview.feed")}</h2>
       <a class="link" href="#/history">${t("overview.feed.all")}</a></header>
-    ${lines.length ? html`<ol class="feed">${lines.map((line) => html`<${Line} key=${line.id} line=${line} />`)}</ol>` : html`<div class="empty"><p>${t("overview.feed.none")}</p></div>`}</section>`;
+    ${lines.length ? html`<ol class="feed" tabindex="0" aria-labelledby="feed-title">${lines.map((line) => html`<${Line} key=${line.id} line=${line} />`)}</ol>` : html`<div class="empty"><p>${t("overview.feed.none")}</p></div>`}</section>`;
 }
 
 function Line({ line }) {
@@ -95,13 +94,6 @@ function troubleOf({ task, data }) {
   return known?.lastError && known.lastError === data.error ? faultOf(known).title : data.error && plainWords(data.error);
 }
 
-/** {known, first}: real tasks whose best bid's place is known, and those where it is the first. */
-const places = computed(() => {
-  const real = (tasks.value || []).filter((task) => task.isRunning && !task.config.dryRun);
-  const found = real.map((task) => standingOf(task, momentOf(task.id).value, bookOf(task.id).value, now.peek())?.place).filter((place) => place);
-  return { known: found.length, first: found.filter((place) => place === 1).length };
-});
-
 const lastFill = computed(() => feed.value.find((each) => each.event === "fill")?.id || 0);
 
 function Number({ label, value, children }) {
@@ -128,8 +120,7 @@ export function Numbers() {
 const wanted = computed(() => (tasks.value || []).filter((task) => task.isRunning && !task.config.dryRun).reduce((sum, task) => sum + task.config.bidCount, 0));
 
 function openWords() {
-  const { known, first } = places.value;
-  const said = known ? [t("overview.open.first", { first, known })] : [];
+  const said = places.value?.known ? [t("overview.open.first", places.value)] : [];
   if (fillsToday.value) said.push(t("overview.open.fills", { count: fillsToday.value.length }));
   return said.join(" · ");
 }
@@ -147,20 +138,8 @@ function Limit({ stats }) {
 }
 
 export default function Overview() {
-  return html`<div class="page"><h1 class="sr">${t("overview.title")}</h1>
-    <${Notes} /><${Numbers} />
-    <${GainStrip} />
-    <${Tasks} />
-    <div class="two"><${Listings} /><${Feed} /></div></div>`;
-}
-
-function Tasks() {
-  const ids = taskIds.value;
-  return html`<section class="panel" aria-labelledby="tasks-title">
-    <header class="panel-head"><h2 id="tasks-title">${t("overview.tasks")}
-      ${ids && html`<span class="count">${t("overview.tasks.of", { count: ids.length, most: me.value?.stats.maxTasks ?? "?" })}</span>`}</h2>
-      <span class="panel-acts"><u>${unitName()}</u><a class="button primary" href="#/new">${t("word.new_task")}</a></span></header>
-    ${!ids ? html`<div class="panel-body"><${Skeleton} rows=${4} tall=${84} /></div>`
-      : !ids.length ? html`<${Empty} title=${t("word.no_task_yet")} action=${html`<a class="button primary" href="#/new">${t("word.new_task")}</a>`}>${t("overview.tasks.none.do")}</${Empty}>`
-        : html`<${TaskHeads} /><ul class=${`task-rows ${ids.length > 30 ? "long" : ""}`}>${ids.map((id) => html`<${TaskRow} key=${id} id=${id} />`)}</ul>`}</section>`;
+  useRows();
+  return html`<div class="page overview"><h1 class="sr">${t("overview.title")}</h1>
+    <${Notes} /><${Numbers} /><${GainStrip} />
+    <div class="desk"><${Tasks} /><div class="column"><${Listings} /><${Feed} /></div></div></div>`;
 }

@@ -9,7 +9,7 @@ import { Picture } from "../../parts/picture.js";
 import { Said } from "../../parts/said.js";
 import { NextCycle, State } from "../../parts/state.js";
 import { Empty, Skeleton } from "../../parts/states.js";
-import { Fault } from "../../parts/task_row.js";
+import { Fault } from "../../parts/task_table.js";
 
 const MOST = 8;
 
@@ -27,6 +27,7 @@ function ListingRow({ id }) {
   const [box, isSeen] = useListingRow(id);
   const task = listingOf(id).value;
   if (!task) return html`<li ref=${box} />`;
+  const cycle = lastCycleOf(id);
   const { listing, collectionId, inscriptionId } = task;
   const name = collectionId || inscriptionId;
   return html`<li class="listing-row" data-row ref=${box}>
@@ -34,7 +35,7 @@ function ListingRow({ id }) {
     <div class="who"><a class="cover" href=${`#/listings/${id}`}><b title=${inscriptionId}>${short(inscriptionId, 8, 4)}</b></a><span class="quiet"><bdi>${collectionId}</bdi></span>
       <span class="how"><${State} task=${task} kind="autolist" />${isSeen && html`<${NextCycle} task=${task} />`}</span></div>
     <div class="listing-prices"><${Prices} listing=${listing} /></div>
-    <p class="said">${task.lastError && html`<${Fault} task=${task} />`}<${Said} cycle=${lastCycleOf(id)} /></p></li>`;
+    <p class="said">${task.lastError && html`<${Fault} task=${task} />`}<${Said} said=${cycle && (cycle.detail || {})} /></p></li>`;
 }
 
 function Prices({ listing }) {
