@@ -45,6 +45,13 @@ def test_an_installation_that_is_down_has_no_fault(examine: Examine, migrated: P
     assert found["libsecp256k1"].status == found["bip322"].status == found["sqlite"].status == "ok"
 
 
+def test_empty_whitelist_of_a_practice_installation_names_the_demo(
+    examine: Examine, environment: dict[str, str], migrated: Path
+) -> None:
+    environment["BIDKEEPER_WHITELIST"] = ""
+    assert examine("data")["whitelist"].remedy.endswith("unless this is bidkeeper demo, which admits any")
+
+
 @pytest.mark.slow
 def test_it_tries_whether_a_process_can_give_up_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert machine_check._network() == ok("signer and workers have no network access (seccomp)")
