@@ -25,7 +25,7 @@ help: ## prints this list
 # Six more than there are processors, because the tests mostly wait for programs they started. Of the thousands of
 # similar examples it tries a fixed twelfth; make faults tries all. MARKS="not faults" is CI's choice: it adds the mark
 # thorough.
-test: tools ## runs the tests, five minutes (MARKS="not faults": what CI runs)
+test: tools ## runs the tests, ten minutes (MARKS="not faults": what CI runs)
 	EXAMPLES_PART=12 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 6)) \
 		-m "$(if $(MARKS),$(MARKS),not faults and not thorough)"
 

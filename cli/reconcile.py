@@ -300,8 +300,9 @@ def _lines(found: Sequence[Findings], days: int) -> Iterator[str]:
             yield f"  not known: {text}"
     unread = [each.venue for each in found if each.needs_session]
     for venue in sorted(set(unread)):
+        users = "1 user" if unread.count(venue) == 1 else f"{unread.count(venue)} users"
         yield (
-            f"not read: {venue}, for {unread.count(venue)} users without a task or order there; it needs a session, "
+            f"not read: {venue}, for {users} without a task or order there; it needs a session, "
             "which only a running task opens"
         )
     kinds = ("bids", "listings", "purchases")

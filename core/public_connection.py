@@ -115,7 +115,7 @@ def public_url_problem(url: str, networks: Sequence[Network], own_name: str = ""
     except ValueError:
         return "is no address"
     if parts.scheme != "https" and not (parts.scheme == "http" and networks):
-        return "must begin with https://"
+        return "must begin with https:// (http:// only into networks of BIDKEEPER_HOOK_NETWORKS)"
     if not host or parts.username is not None or parts.password is not None or parts.fragment:
         return "must name a host, without a user name or a fragment"
     if port is not None and not _is_open(port) and not networks:

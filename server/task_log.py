@@ -415,7 +415,8 @@ def _bid_shown(bid: OwnBid, order: Order, rank: int | None, book: BidBook | str)
     quantity = exact(Decimal(order.quantity))
     why = book if isinstance(book, str) else None
     if rank is None and isinstance(book, BidBook):  # hidden bids are not the best, but may rank before this one
-        why = f"{book.hidden} bids of the book cannot be understood, and may be ahead of this one"
+        bids = "1 bid" if book.hidden == 1 else f"{book.hidden} bids"
+        why = f"{bids} of the book cannot be understood, and may be ahead of this one"
     return Bid(
         id=bid.venue_id,
         price=bid.price,

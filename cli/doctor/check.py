@@ -49,6 +49,17 @@ def first(*cases: tuple[object, Check]) -> Check:
 Found = Iterable[Check] | Check | None
 
 
+def is_missing(path: Path) -> bool:
+    """Returns True if nothing is at `path`, False if this user may not see it."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def unreadable(path: Path, error: Exception, remedy: str) -> Check:
     """Makes the finding of a path that cannot be read; `remedy` is for damaged contents."""
     why = error.strerror if isinstance(error, OSError) else None

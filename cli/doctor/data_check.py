@@ -299,7 +299,8 @@ def _contents(settings: Settings, seen: DatabaseState, state: str) -> Iterator[C
     yield ok(f"{text}; last migrated by {schema.written_by()[-1]}")
     yield from _unknown_bids()
     if not (settings.whitelist or settings.admins or seen.listed):
-        yield warn("empty: no address can sign in", "bidkeeper whitelist add ADDRESS", "whitelist")
+        demo = ", unless this is bidkeeper demo, which admits any" if settings.market == "simulator" else ""
+        yield warn("empty: no address can sign in", f"bidkeeper whitelist add ADDRESS{demo}", "whitelist")
 
 
 def _unknown_bids() -> Iterator[Check]:

@@ -16,7 +16,7 @@ from typing import Any
 from peewee import PeeweeException
 
 from cli import api
-from cli.doctor.check import Check, Found, fail, first, named, ok, warn, way_to_keys
+from cli.doctor.check import Check, Found, fail, first, is_missing, named, ok, warn, way_to_keys
 from cli.doctor.settings_check import is_held
 from core import tls
 from core.call import call
@@ -53,6 +53,7 @@ RUNES_FROM = "unisat"  # the venue whose rune asks every rune task reads, on any
 _LOW_SHARE = 0.1
 _SOON_S = 30 * 86_400
 _PAGE = "docs/several-machines.md"
+ODD_ON_PURPOSE = "none needed: the practice marketplace sends odd rows on purpose (docs/simulator.md, Scenes)"
 
 
 def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
@@ -70,7 +71,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     here = _leases_here(settings) if may_be_elsewhere else []
     is_all_here = not may_be_elsewhere
     has_manager = is_all_here or any(settings.run_dir.glob("manager*.sock")) or set(here) - {leases.HOOKS}
-    has_hooks = is_all_here or not _is_missing(settings.hooks_socket) or leases.HOOKS in here
+    has_hooks = is_all_here or not is_missing(settings.hooks_socket) or leases.HOOKS in here
     rows: list[tuple[str, object, Path | None, Callable[[Settings], Found]]] = [
         ("signer", True, settings.signer_socket, _signer),
         ("gateway", True, settings.gateway_socket, _gateway),
@@ -85,7 +86,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         if look is _gateway and settings.signer_listen and settings.gateway_hosts:
             text = "BIDKEEPER_GATEWAY_HOSTS is set, but the gateway does not answer the signer's host"
             yield warn(text, "remove BIDKEEPER_GATEWAY_HOSTS on this host", name)
-        elif path and is_local and look in (_signer, _gateway, _facts) and _is_missing(path):
+        elif path and is_local and look in (_signer, _gateway, _facts) and is_missing(path):
             yield warn("does not run on this host", "start it, unless another host runs it", name)
         elif is_here:
             yield from named(name, _asked(name, settings, look, path))
@@ -148,16 +149,6 @@ def _leases_here(settings: Settings) -> list[str]:
     except (BidkeeperError, PeeweeException, OSError):
         return []  # the check of the database reports the fault
     return [name for name, each in found.items() if each is not None and each.left_ms >= 0 and each.home == home]
-
-
-def _is_missing(path: Path) -> bool:
-    try:
-        path.lstat()
-    except FileNotFoundError:
-        return True
-    except OSError:  # this user may not see it
-        pass
-    return False
 
 
 def _listens(path: Path) -> bool:
@@ -234,7 +225,7 @@ def _silent(settings: Settings, error: Exception, reason: str, path: Path | None
         return fail(text, "run the doctor as the user of the installation, or as root")
     if path is None or (path.is_socket() and _listens(path)):
         return fail(text, f"see {whose} log{log}; supervisord restarts it once it ends")
-    what = "is missing" if _is_missing(path) else "is a dead process's"
+    what = "is missing" if is_missing(path) else "is a dead process's"
     remedy = (
         "run the doctor again in a moment: a running program makes its socket again, and supervisord restarts one that"
         f" has ended; if it stays so, see {whose} log{log}"
@@ -283,7 +274,9 @@ def _gateway(settings: Settings) -> Iterator[Check]:
         if unread := venue.get("unread_rows"):
             counts = ", ".join(f"{count} of {operation}" for operation, count in sorted(unread.items()))
             text = f"{name}: rows left out of its answers since the gateway's start: {counts}"
-            yield warn(text, "its log says why, of each kind once in ten minutes", "gateway rows")
+            is_practice = settings.market == PLAY_MARKET
+            remedy = ODD_ON_PURPOSE if is_practice else "its log says why, of each kind once in ten minutes"
+            yield warn(text, remedy, "gateway rows")
         skew_s = venue.get("skew_s")
         if skew_s is not None and abs(skew_s) > MOST_SKEW_S:
             text = f"{skew_words(skew_s)} ({name}), measured by the gateway: no bid is placed there"
@@ -325,7 +318,12 @@ def _simulator(settings: Settings) -> Check:
 
 
 def _server(at: HostPort, settings: Settings) -> Check:
-    status, body = _get(at, "/readyz")
+    try:
+        status, body = _get(at, "/readyz")
+    except ConnectionRefusedError as error:
+        remedy = "if Bidkeeper was started with another BIDKEEPER_PORT, set it here too; otherwise see the server's log"
+        where = "" if settings.signer_dir else f" in {settings.log_dir}"
+        return fail(f"does not answer at {at}: {error.strerror}", remedy + where)
     if status == 200:
         return ok(f"ready at {at}")
     missing = json.loads(body).get("details") or [f"status {status}"]

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cli.doctor.check import Check, fail, first, named, ok, warn, way_to_keys
+from cli.doctor.check import Check, fail, first, is_missing, named, ok, warn, way_to_keys
 from cli.doctor.data_check import DatabaseState
 from cli.wallet import fundings, funds
 from core.errors import BidkeeperError, SettingsError
@@ -30,8 +30,9 @@ _OTHERS = {"CONFIG", "COMMAND", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS", 
 _OTHERS |= {f"WITH_{name}" for name in ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")}
 _PATIENCE_S = 15.0
 _PAGE = "docs/going-live.md"
-_IN_ESCROW = "meaning: transfer, sale and recovery, by an escrow that your own key opens"
-_LOCKED = "meaning: transfer and sale, by an escrow that your own key opens {} blocks after an item came there"
+_BY_MEANING = "signed after the signer has checked what each draft moves"
+_IN_ESCROW = f"{_BY_MEANING}: transfer, sale and recovery, by an escrow that your own key opens"
+_LOCKED = _BY_MEANING + ": transfer and sale, by an escrow that your own key opens {} blocks after an item came there"
 
 
 def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
@@ -171,7 +172,9 @@ def _keys(settings: Settings) -> Check:
     try:
         status = SignerClient(settings.signer_socket, _PATIENCE_S).status()
     except BidkeeperError as error:
-        return fail(f"the signer does not answer: {error}", "bidkeeper up, then run the doctor again")
+        has_none = not settings.signer_dir and is_missing(settings.data_dir / "signer" / "keystore.json")
+        init = "bidkeeper keys init, then " if has_none else ""
+        return fail(f"the signer does not answer: {error}", f"{init}bidkeeper up, then run the doctor again")
     return first(
         (status.state != "ready", fail(f"{status.state}: {status.reason}", way_to_keys(status.reason))),
         (status.play, fail("these are play keys", "bidkeeper keys init in another data directory")),
@@ -180,7 +183,7 @@ def _keys(settings: Settings) -> Check:
 
 
 def drafts(settings: Settings) -> Iterator[Check]:
-    """Yields a line for each venue and each kind of draft it writes: the drafts' `meaning`, or `not signed` and why."""
+    """Yields a line for each venue and each kind of draft it writes: how it is signed, or why not."""
     secure = ceilings_of(settings).secure_listings
     for venue in settings.venues:
         can = capabilities(venue)
@@ -203,7 +206,7 @@ def drafts(settings: Settings) -> Iterator[Check]:
                 yield _drafted(can, "secure listings", "not signed: the setting is off, so only plain ones are")
 
 
-def _drafted(can: Capabilities, kind: str, text: str = "meaning", why: list[str] | None = None) -> Check:
+def _drafted(can: Capabilities, kind: str, text: str = _BY_MEANING, why: list[str] | None = None) -> Check:
     name = f"live {can.name} {kind}"
     if not why:
         return ok(text, name)

@@ -13,8 +13,8 @@ from msgspec import Struct, field
 
 from cli import api
 from cli.doctor import settings_check
-from cli.doctor.check import Check, fail, first, named, ok, safely, warn
-from cli.doctor.program_check import CLOCK_REMEDY
+from cli.doctor.check import Check, fail, first, is_missing, named, ok, safely, warn
+from cli.doctor.program_check import CLOCK_REMEDY, ODD_ON_PURPOSE
 from cli.doctor.questions import (
     ASKED,
     About,
@@ -49,6 +49,7 @@ _SKEW_WARN_S = 2.0
 _MAX_FACTOR = 5  # maximum factor between two venues' floors of one rune
 _LEAST_BID = Decimal("0.01")  # a best bid below this part of the lowest ask is suspicious, but possible
 _MOST_BID = 2  # a best bid above twice the lowest ask is impossible, because it would have been filled
+_KEY_FILE = "put the key into its file; if only the gateway's user may read it, start Bidkeeper"
 _PROBE = "bidkeeper venue probe {} --save FILE, and report what it saves"
 _REPORT = "bidkeeper venue probe {} --save FILE, and report it"
 _UNIT = _REPORT.format("satflow") + "; do not bid on runes there until this is resolved"
@@ -84,6 +85,8 @@ class _Examiner(Struct):
         except AuthFailed as error:
             return fail(f"the gateway's key was refused: {error.message}", _key_remedy(venue))
         except VenueError as error:
+            if is_missing(self.settings.gateway_socket):
+                return fail("not asked: this user cannot read the key's file, and no gateway runs here", _KEY_FILE)
             return fail(f"the gateway asked, since only its user may read the key: {error.message}", remedy)
         return warn("the gateway asked one question, and its key was accepted", remedy)
 
@@ -101,8 +104,10 @@ class _Examiner(Struct):
                     break  # the other questions would fail the same way
         heard = listener.heard
         self.calls[venue] += len(heard)
-        if venue in ("satflow", "unisat"):  # their answers are parsed row by row
-            yield rows_read(venue, unread, self.secrets)._replace(name=f"{venue} rows")
+        if venue in ("satflow", "unisat") and any(each.reply for each in heard):  # they are parsed row by row
+            found = rows_read(venue, unread, self.secrets)._replace(name=f"{venue} rows")
+            is_practice = found.status == "warn" and self.settings.market == PLAY_MARKET
+            yield found._replace(remedy=ODD_ON_PURPOSE) if is_practice else found
         yield from named(f"clock against {venue}", _skew(heard))
         if heard and (quota := heard[-1].quota_headers()):
             text = ", ".join(f"{name}: {value[:60]}" for name, value in quota.items())

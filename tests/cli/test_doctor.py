@@ -45,6 +45,13 @@ def test_an_installation_that_is_down_has_no_fault(examine: Examine, migrated: P
     assert found["libsecp256k1"].status == found["bip322"].status == found["sqlite"].status == "ok"
 
 
+def test_empty_whitelist_of_a_practice_installation_names_the_demo(
+    examine: Examine, environment: dict[str, str], migrated: Path
+) -> None:
+    environment["BIDKEEPER_WHITELIST"] = ""
+    assert examine("data")["whitelist"].remedy.endswith("unless this is bidkeeper demo, which admits any")
+
+
 @pytest.mark.slow
 def test_it_tries_whether_a_process_can_give_up_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert machine_check._network() == ok("signer and workers have no network access (seccomp)")
@@ -149,9 +156,11 @@ def test_forms_that_only_the_signers_user_can_see(
 def test_what_drafts_are_signed_by_at_the_practice_market(environment: dict[str, str]) -> None:
     told = {check.name.removeprefix("live simulator"): check.text for check in settings_check.drafts(load(environment))}
     for meant in (" plain listings", "-unisat plain listings", " withdrawals", "-ordnet bids"):
-        assert told[meant] == "meaning"
+        assert told[meant] == "signed after the signer has checked what each draft moves"
     assert told[" secure listings"].startswith("not signed: ")
-    assert told["-ordnet listings"].startswith("meaning: transfer, sale and recovery")
+    assert told["-ordnet listings"].endswith(
+        "what each draft moves: transfer, sale and recovery, by an escrow that your own key opens"
+    )
 
 
 def test_the_signers_user_at_the_gateway(examine: Examine, environment: dict[str, str]) -> None:

@@ -178,6 +178,8 @@ def test_rows_left_out_since_the_gateways_start_are_a_warning_by_venue(monkeypat
     (found,) = [check for check in program_check._gateway(REAL) if check.name == "gateway rows"]
     assert found.status == "warn"
     assert found.text == "ordnet: rows left out of its answers since the gateway's start: 12 of asks, 1 of sales"
+    (practice,) = [check for check in program_check._gateway(Settings()) if check.name == "gateway rows"]
+    assert "on purpose" in practice.remedy and "on purpose" not in found.remedy
 
 
 @pytest.fixture(scope="module")

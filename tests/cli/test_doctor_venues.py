@@ -102,6 +102,13 @@ def test_key_file_in_quotes_is_a_fault_that_is_named(examine: Examine, real: dic
     assert "database" in found
 
 
+def test_missing_key_file_is_not_taken_for_the_gateways(examine: Examine, real: dict[str, str], tmp_path: Any) -> None:
+    del real["BIDKEEPER_SATFLOW_API_KEY"]
+    real |= {"BIDKEEPER_SATFLOW_API_KEY_FILE": str(tmp_path / "none"), "BIDKEEPER_SATFLOW_URL": "https://venue.test/v1"}
+    found = examine("venues")["satflow"]
+    assert found.text.endswith("no gateway runs here") and found.remedy.startswith("put the key into its file")
+
+
 def test_what_it_spent(examine: Examine, real: dict[str, str]) -> None:
     with venue(SATFLOW) as made:
         found = asked(examine, real, made)
@@ -178,6 +185,7 @@ def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> No
     assert found["satflow floors"].status == "FAIL"
     assert "does not answer" in found["satflow floors"].text
     assert "satflow listings" not in found, "what comes after it would fare no better"
+    assert "satflow rows" not in found, "no row was read"
 
 
 @pytest.mark.parametrize(("ahead_s", "status"), [(0, "ok"), (6, "warn"), (-6, "warn"), (60, "FAIL"), (-60, "FAIL")])

@@ -56,6 +56,7 @@ def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
 
     assert no_index.status == "FAIL" and no_index.text.endswith("no withdrawal is signed, so no task is started")
     assert [name for name, check in found.items() if check.status != "ok"] == ["live keys", "live funds"]
+    assert found["live keys"].remedy == "bidkeeper keys init, then bidkeeper up, then run the doctor again"
     assert found["live bids"].text == (
         "open bids: at most 200,000 sats; signed bids, which count until they expire: at most 800,000 sats, "
         "and 3,200,000 an hour"

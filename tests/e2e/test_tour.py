@@ -49,7 +49,6 @@ def test_every_command_of_the_tour_succeeds(tmp_path: Path) -> None:
         until(lambda: re.search(r"task 1 .*: placed", made.output()), "its first cycle")
         [token] = re.findall(r"export TOKEN=(\S+)", made.output())
         commands = commands.replace("export TOKEN=...", f"export TOKEN={token}", 1)
-        commands = commands.replace("http://127.0.0.1:8888", made.url, 1)
         commands = commands.replace(".venv/bin/bidkeeper", f"{sys.executable} -m cli.main")
         environment = made.environment | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
         command = ["bash", "-e", "-o", "pipefail", "-c", commands]

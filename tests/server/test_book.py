@@ -338,7 +338,7 @@ async def test_only_the_first_rank_is_known_while_a_bid_is_not_understood(servic
 
     assert (first["rank"], first["isHighest"], first["rankUnknown"]) == (1, True, None)
     assert (second["rank"], second["isHighest"]) == (None, None)
-    assert second["rankUnknown"] == "1 bids of the book cannot be understood, and may be ahead of this one"
+    assert second["rankUnknown"] == "1 bid of the book cannot be understood, and may be ahead of this one"
 
 
 @pytest.mark.parametrize(("key", "places"), [("", False), ("by-hand", True)])
