@@ -380,6 +380,7 @@ async def test_the_page_has_a_policy_that_names_its_import_map_only(service: Ser
         "img-src 'self' blob: data:",
         "font-src 'self'",
         "connect-src 'self'",
+        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",

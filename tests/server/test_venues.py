@@ -302,6 +302,7 @@ CALLS = (
     Slow("getFloor", 504, query={"slug": "goosinals"}),
     Slow("getRuneMarket", 504, query={"ticker": "DOG"}),
     Slow("getBook", 504, query={"slug": "goosinals"}),
+    Slow("listTraits", 504, query={"slug": "goosinals"}),
     Slow("previewTask", 504, {"slug": "goosinals", "hardcapSats": 50_000}),
     Slow("listBids", 504, path="bidding"),
     Slow("previewAutolistTask", 504, SLOW_LISTING),
@@ -448,4 +449,5 @@ def test_no_route_waits_for_more_than_a_few_seconds() -> None:
         "/api/autolist/preview": 8.0,
         "/api/wallet/withdraw": 8.0,
         "/api/autolist/item/([^/]+)/image": 12.0,
+        "/api/market/picture": 12.0,
     }

@@ -80,6 +80,20 @@ export async function versionOfServer() {
   return commit ? `${version} (${commit})` : version;
 }
 
+const RELOADED_S = 60;
+
+/**
+ * Loads the page again once the server answers. Browsers may remember a file of the page that could not be fetched as failed until
+ * then, Chromium 150 among them. Without `isAsked`, by a person, at most once a minute: the file may be missing.
+ */
+export async function reloadOnceThere(isAsked = false) {
+  await versionOfServer();
+  const nowS = Date.now() / 1000;
+  if (!isAsked && nowS - Number(tab.getItem("reloaded")) < RELOADED_S) return;
+  tab.setItem("reloaded", nowS);
+  location.reload();
+}
+
 export const get = (path, options) => call("GET", path, undefined, options);
 
 /** Returns the path with a query of what is given: null, undefined and "" are left out. */

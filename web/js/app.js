@@ -3,7 +3,7 @@ import { render } from "preact";
 import { signal } from "@preact/signals";
 import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { html, t } from "./page.js";
-import { token } from "./api.js";
+import { reloadOnceThere, token } from "./api.js";
 import { place } from "./router.js";
 import { forgetAll, link } from "./store.js";
 import "./texts/shell.js";
@@ -66,25 +66,27 @@ function Drawn({ draw, ...given }) {
   return html`<${draw} ...${given} />`;
 }
 
-/** A screen once it is here; where it cannot be fetched it is asked for again, by hand or once the server answers. */
+/** A screen; if it cannot be fetched it is requested again, by its button or once the server answers, and then the whole page. */
 function Screen({ name, id = null, query = {} }) {
   const [found, setFound] = useState({ name: "", draw: null, hasFailed: false });
-  const [turn, setTurn] = useState(0);
+  const [turn, setTurn] = useState({ count: 0, isAsked: false });
   useEffect(() => {
     let isGone = false;
-    load(name).then(
-      (draw) => isGone || setFound({ name, draw, hasFailed: false }),
-      () => isGone || setFound({ name, draw: null, hasFailed: true }),
-    );
+    const fail = () => {
+      setFound({ name, draw: null, hasFailed: true });
+      if (turn.count) reloadOnceThere(turn.isAsked).catch(() => {});
+    };
+    load(name).then((draw) => isGone || setFound({ name, draw, hasFailed: false }), () => isGone || fail());
     return () => (isGone = true);
   }, [name, turn]);
+  const again = (isAsked) => setTurn(({ count }) => ({ count: count + 1, isAsked }));
   const isThere = ["live", "polling"].includes(link.value);
   useEffect(() => {
-    if (isThere && found.hasFailed) setTurn((old) => old + 1);
+    if (isThere && found.hasFailed) again(false);
   }, [isThere, found.hasFailed]);
   if (found.name === name && found.draw) return html`<${Drawn} key=${`${name} ${id}`} draw=${found.draw} id=${id} query=${query} />`;
   if (found.name === name && found.hasFailed) {
-    return html`<div class="note bad" role="alert"><p>${t("refusal.0.read")}</p><button class="button" onClick=${() => setTurn(turn + 1)}>${t("again")}</button></div>`;
+    return html`<div class="note bad" role="alert"><p>${t("refusal.0.read")}</p><button class="button" onClick=${() => again(true)}>${t("again")}</button></div>`;
   }
   return html`<${Skeleton} rows=${3} tall=${120} />`;
 }
@@ -102,10 +104,13 @@ function Page() {
 // Who is not signed in needs no shell yet.
 const shell = signal(null);
 let isFollowing = false;
-const withShell = () => Promise.all([import("./parts/shell.js"), import("./events.js")]).then(([drawn, events]) => {
+const withShell = (isSecond = false) => Promise.all([import("./parts/shell.js"), import("./events.js")]).then(([drawn, events]) => {
   if (!isFollowing) events.followAlways();
   isFollowing = true;
   shell.value = drawn.Shell;
-}, () => setTimeout(withShell, 1000));
+}, () => {
+  if (isSecond) reloadOnceThere().catch(() => {});
+  setTimeout(() => withShell(true), 1000);
+});
 token.subscribe((value) => (value ? withShell() : forgetAll()));
 render(html`<${Page} /><${Confirmations} /><${Toast} />`, document.getElementById("app"));

@@ -1,6 +1,7 @@
 // How the page looks, who may come in, what bounds all tasks, and where one is told of what happens.
 import { useEffect, useState } from "preact/hooks";
 import { html, t } from "../page.js";
+import { reloadOnceThere } from "../api.js";
 import { setQuery } from "../router.js";
 import "../texts/settings.js";
 import { Segments } from "../parts/field.js";
@@ -26,6 +27,6 @@ function Tab({ name }) {
   const [refusal, setRefusal] = useState(null);
   const load = () => TABS[name]().then((module) => setFound(() => module.default), () => setRefusal({ status: 0, details: [] }));
   useEffect(() => void load(), []);
-  if (refusal) return html`<${Refused} refusal=${refusal} again=${() => (setRefusal(null), load())} />`;
+  if (refusal) return html`<${Refused} refusal=${refusal} again=${() => reloadOnceThere(true).catch(() => {})} />`;
   return found ? html`<${found} />` : html`<${Skeleton} rows=${3} tall=${90} />`;
 }
