@@ -46,7 +46,7 @@ def test_the_installation_is_shown_as_it_is(operator: Visitor, admin: Person) ->
         """The page asks once, and a program may be slow to answer just then."""
         page.reload()
         settled(page)
-        return page.get_by_text("Everything answers").is_visible()
+        return page.get_by_text("All systems up").is_visible()
 
     until(is_all_well, "everything to answer")
     for peer in told["peers"]:
@@ -60,7 +60,7 @@ def test_an_address_comes_on_the_list_and_off_it(operator: Visitor, admin: Perso
     operator.allow("400")
     newcomer = Person(service)
     page = operator.open("#/admin?tab=whitelist")
-    field = page.get_by_label("Address that may sign in")
+    field = page.get_by_label("Address to allow")
     field.fill("bc1qnotone")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".toast.bad")).to_be_visible()
@@ -69,8 +69,8 @@ def test_an_address_comes_on_the_list_and_off_it(operator: Visitor, admin: Perso
     expect(page.locator(f'code[title="{newcomer.address}"]')).to_be_visible()
     operator.screenshot("admin-whitelist")
 
-    page.get_by_role("button", name=f"Take {newcomer.address} off the list?").click()
-    page.get_by_role("dialog").get_by_role("button", name="Take off").click()
+    page.get_by_role("button", name=f"Remove {newcomer.address} from the whitelist?").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.locator(f'code[title="{newcomer.address}"]')).to_have_count(0)
     listed = [each["address"] for each in admin.ok("GET", "/api/admin/whitelist?limit=500")["addresses"]]
     assert newcomer.address not in listed

@@ -66,7 +66,7 @@ def test_a_field_matters_only_in_its_modes(page: Modules) -> None:
     [
         ("bidExpiryMinutes", None, "16 min"),
         ("bidExpiryMinutes", 20, "20 min"),
-        ("minAgeSeconds", None, "the usual"),
+        ("minAgeSeconds", None, "the default"),
         ("maxFills", 0, "no limit"),
         ("maxFills", 7, "7"),
         ("feeRate", "hourFee", "Within an hour"),
@@ -74,7 +74,7 @@ def test_a_field_matters_only_in_its_modes(page: Modules) -> None:
         ("deliverTo", "vault", "The vault"),
         ("outbidEnabled", True, "on"),
         ("traitType", "", "none"),
-        ("bidPercentHigh", 0.75, "75 %"),
+        ("bidPercentHigh", 0.75, "75%"),
     ],
 )
 def test_a_value_is_said_in_words(page: Modules, name: str, value: Any, words: str) -> None:

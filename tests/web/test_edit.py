@@ -70,7 +70,7 @@ def test_what_the_plan_shows_is_placed(service: Installation, visitor: Visitor, 
     type_into(field(page, "maxBidTotal"), "2600000")
     expect(field(page, "maxBidTotal")).to_have_value("2,600,000")
     expect(page.locator(".rungs li")).to_have_count(4)
-    expect(page.locator(".plan-notes")).to_contain_text("The total is 2,600,000 sats.")
+    expect(page.locator(".plan-notes")).to_contain_text("This task's limit is 2,600,000 sats.")
     planned = plan_of(page, 3)
     assert planned[0] == 925_000
 
@@ -190,7 +190,7 @@ def test_a_start_asks_where_a_figure_stands_out_and_a_lost_answer_keeps_the_form
     type_into(field(page, "hardcapSats"), "1200000")
     plan_of(page, 5)
     page.get_by_role("button", name="Save and start").click()
-    expect(page.get_by_role("dialog")).to_contain_text("1,200,000 sats is 150 % of the floor of 800,000 sats")
+    expect(page.get_by_role("dialog")).to_contain_text("1,200,000 sats is 150% of the floor (800,000 sats)")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert person.ok("GET", "/api/tasks") == []
 
@@ -269,8 +269,8 @@ def test_a_hostile_name_is_text(visitor: Visitor, person: Person) -> None:
     visitor.allow(r"console: .* 40[04] ")
     person.ok("POST", "/api/presets", {"name": HOSTILE, "config": {"hardcapSats": 5000, "tags": [HOSTILE]}})
     page = opened(visitor, person, "#/new")
-    expect(page.get_by_label("Begin with a preset")).to_contain_text(HOSTILE)
-    page.get_by_label("Begin with a preset").select_option(label=HOSTILE)
+    expect(page.get_by_label("Start from a preset")).to_contain_text(HOSTILE)
+    page.get_by_label("Start from a preset").select_option(label=HOSTILE)
     field(page, "slug").fill(HOSTILE)
 
     expect(page.locator(".field.faulty").filter(has=field(page, "slug"))).to_contain_text("Must be letters")

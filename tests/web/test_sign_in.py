@@ -217,7 +217,7 @@ def test_an_address_of_another_kind_is_told_which_to_pick(visitor: Visitor, stra
 
     row(page, "unisat").click()
 
-    see_refused(page, "This address cannot sign in", "Bitcoin's main network")
+    see_refused(page, "This address can't sign in", "mainnet")
 
 
 def test_a_wallet_without_an_address_is_said_to_have_none(visitor: Visitor, stranger: Person) -> None:
@@ -232,7 +232,7 @@ def test_a_wallet_without_an_address_is_said_to_have_none(visitor: Visitor, stra
         expect(note).to_have_count(0)
         page.evaluate("() => window.answer()")
 
-        expect(note, answer).to_contain_text(re.compile("gave no Bitcoin address|could not do it"))
+        expect(note, answer).to_contain_text(re.compile("returned no Bitcoin address|couldn't do it"))
         assert token_in(page) is None, answer
 
 
@@ -245,7 +245,7 @@ def test_what_a_wallet_says_is_shown_as_words(visitor: Visitor, stranger: Person
 
     row(page, "unisat").click()
 
-    see_refused(page, "UniSat could not do it", "It says: <img src=x onerror=alert(1)>")
+    see_refused(page, "UniSat couldn't do it", "It says: <img src=x onerror=alert(1)>")
 
 
 def test_staying_signed_in_on_the_device_is_for_every_tab_and_else_for_this_one(
@@ -281,7 +281,7 @@ def test_a_session_that_ended_leads_back_to_where_it_was(visitor: Visitor, stran
     )  # as from another device
 
     assert answer.status == 200
-    expect(page.get_by_role("alert")).to_contain_text("Your session ended")
+    expect(page.get_by_role("alert")).to_contain_text("Your session has ended")
     row(page, "xverse").click()
     see_signed_in(page)
 
@@ -307,7 +307,7 @@ def test_a_wallet_whose_address_is_not_on_the_list_is_told_so(guest: Visitor, st
 
     row(page, "phantom").click()
 
-    see_refused(page, "This address may not sign in here yet", "The operator keeps a list")
+    see_refused(page, "This address isn't on the whitelist yet", "Send this address to the operator")
     expect(page.get_by_role("alert").get_by_title(somebody.address)).to_be_visible()
 
 
@@ -321,7 +321,7 @@ def test_a_text_that_is_too_old_is_not_the_persons_fault(guest: Visitor, strict:
 
     row(page, "okx").click()
 
-    see_refused(page, "The text was too old", "Try again and you get a new one")
+    see_refused(page, "The text has expired", "Try again to get a new one")
 
 
 def test_the_play_wallet_is_the_first_and_largest_choice(guest: Visitor, strict: Installation) -> None:

@@ -67,7 +67,7 @@ def test_the_ladder_says_of_each_rung_what_the_service_says(
     assert [rung["priceSats"] for rung in told] == [900_000, 750_000, 600_000]
     skipped = [rung for rung in told if rung.get("fate") != "placed" and rung["reason"] != "kept"]
     assert [rung["reason"] for rung in skipped] == ["task_total"]
-    for i, (price, words) in enumerate([("900,000", "90 %"), ("750,000", "75 %"), ("600,000", "60 %")]):
+    for i, (price, words) in enumerate([("900,000", "90%"), ("750,000", "75%"), ("600,000", "60%")]):
         expect(rows(page).nth(i)).to_contain_text(price)
         expect(rows(page).nth(i)).to_contain_text(words)
     expect(rows(page).nth(0)).to_have_class("on")
@@ -80,7 +80,7 @@ def test_the_ladder_says_of_each_rung_what_the_service_says(
     # The task's cycles do not read the bids of others: the screen has looked at the marketplace itself.
     expect(picture.locator(".rank")).to_have_text(["#1", "#3"])
     page.get_by_role("button", name="As numbers").first.click()
-    expect(page.get_by_role("row", name="Bid of others 850,000")).to_be_visible()
+    expect(page.get_by_role("row", name="Others' bid 850,000")).to_be_visible()
 
 
 @pytest.mark.thorough
@@ -159,7 +159,7 @@ def test_pointing_at_the_chart_shows_that_moment_and_a_click_keeps_it(
     expect(page.locator(".why h2")).to_contain_text("at ")
     assert "at=" in page.url
     page.get_by_role("button", name="Settings").click()
-    expect(page.locator(".settings")).to_contain_text("As they were at")
+    expect(page.locator(".settings")).to_contain_text("Settings at")
 
 
 @pytest.mark.thorough_cases("False-stay until")
@@ -267,7 +267,7 @@ def test_the_brake_of_one_task_takes_its_bids_alone(visitor: Visitor, service: I
     page = opened(visitor, person, task)
 
     page.get_by_role("button", name="More", exact=True).click()
-    page.get_by_role("group", name="Brake of this task alone").get_by_role("button", name="Halt").click()
+    page.get_by_role("group", name="Brake for this task only").get_by_role("button", name="Halt").click()
     page.get_by_role("dialog").get_by_role("button", name="Halt").click()
 
     until(lambda: not service.live_prices(slug), "the halted task's bids")

@@ -62,7 +62,7 @@ def test_a_task_without_balance_wants_sats_at_the_address_to_fund(javascript: Mo
     decision = {"rungs": [rung], "unpriced": [], "balance": 50_000, "feeReserve": 1_000, "fund": fund}
     javascript.value("texts/task.js", "")  # the screen's words
     (words,) = javascript.call("screens/task.js", "wantsOf", decision, {"me": None})
-    assert words == "26,000 sats more at bc1qone, which has 50,000 sats."
+    assert words == "26,000 sats more at bc1qone, which holds 50,000 sats."
 
 
 @pytest.mark.parametrize("code", [*CODES, *FaultCode], ids=lambda code: f"{type(code).__name__}.{code}")
@@ -79,7 +79,7 @@ def test_the_words_of_a_code_are_a_short_title_a_sentence_and_a_kind(code: Code)
 
 def test_a_code_is_shown_with_its_words(javascript: Modules) -> None:
     found = javascript.call("texts/reasons.js", "reasonOf", "kept")
-    assert found == {"title": "Kept", "why": "Close enough to where it should be.", "kind": "keep"}
+    assert found == {"title": "Kept", "why": "Close enough to its rung, so it stays.", "kind": "keep"}
 
 
 def test_a_code_of_tomorrow_is_shown_as_words_all_the_same(javascript: Modules) -> None:
