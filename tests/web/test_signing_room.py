@@ -25,7 +25,11 @@ from tests.web.visitor import Person, Visitor
             0,
             "Your signing limit: the remaining room is reserved for renewals. Enough frees up in 42 s.",
         ),
-        ("installation, kept for renewals", 9, "All users' signing limit: the remaining room is reserved for renewals."),
+        (
+            "installation, kept for renewals",
+            9,
+            "All users' signing limit: the remaining room is reserved for renewals.",
+        ),
         ("hardcap", 0, "The hard cap leaves no room: raise it, or lower the range."),
     ],
 )
@@ -91,5 +95,7 @@ def test_run_says_which_bids_wait_for_signatures_to_expire_and_until_when(
 
     page.goto(f"/#/tasks/{task}")
     why = page.locator(".why-list")
-    expect(why).to_contain_text("This task's signing limit: the remaining room is reserved for renewals. Enough frees up in")
+    expect(why).to_contain_text(
+        "This task's signing limit: the remaining room is reserved for renewals. Enough frees up in"
+    )
     expect(why).to_contain_text("the rest is reserved for renewals")

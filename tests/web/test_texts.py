@@ -86,6 +86,19 @@ def test_a_code_of_tomorrow_is_shown_as_words_all_the_same(javascript: Modules) 
     assert javascript.call("texts/reasons.js", "reasonOf", "not_yet_known")["title"] == "not yet known"
 
 
+def test_the_docs_explain_the_terms_of_the_page_in_the_same_words(javascript: Modules) -> None:
+    rows = re.findall(r"^\| \*\*.*", (WEB.parent / "docs" / "glossary.md").read_text(), re.M)
+    terms = javascript.value("texts/glossary.js", "TERMS")
+    assert rows == [f"| **{term}** | {meaning} |" for term, meaning in terms.values()]
+
+
+def test_every_term_that_a_screen_explains_is_in_the_glossary(javascript: Modules) -> None:
+    drawn = "".join(file.read_text() for file in JS.rglob("*.js"))
+    used = {*re.findall(r'<\$\{Term\} of="(\w+)"', drawn), *javascript.value("parts/why.js", "TERM_OF").values()}
+    assert len(used) > 10
+    assert used <= {*javascript.value("texts/glossary.js", "TERMS")}
+
+
 def texts() -> list[Path]:
     return sorted((JS / "texts").glob("*.js"))
 

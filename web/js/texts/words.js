@@ -15,6 +15,7 @@ export const english = {
   "range.1w": "1 w",
   "range.1y": "1 y",
   "range.6h": "6 h",
+  "term.ask": ({ name }) => `What does “${name}” mean?`,
   "word.add": "Add",
   "word.address": "Address",
   "word.all": "All",
