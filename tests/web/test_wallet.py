@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.installation import until
+from tests.web.looks import too_wide, violations
 from tests.web.visitor import Person, Visitor, type_into
 
 HOME = "Everything goes to the address you sign in with"
@@ -26,6 +30,30 @@ def test_every_address_is_there_with_what_it_is_for(visitor: Visitor, person: Pe
     page.get_by_label("Amounts in sats").click()
     shown = f"{told['biddingWallet']['balanceSats'] / 100_000_000:.8f}"
     expect(page.locator(".number").filter(has_text="Backing your bids").locator("b")).to_contain_text(shown)
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_a_term_is_explained_by_key_and_by_pointer_until_escape(
+    visitor: Visitor, person: Person, theme: Literal["dark", "light"]
+) -> None:
+    visitor.give_token(person)
+    visitor.page.emulate_media(color_scheme=theme)
+    page = visitor.open("#/wallet")
+    ask = page.get_by_role("button", name="What does “Signing limit” mean?")
+    meaning = page.get_by_text("A signed bid counts until it expires")
+    expect(meaning).to_be_hidden()
+
+    ask.press("Enter")
+    expect(meaning).to_be_visible()
+    assert violations(page) == [] and too_wide(page) == []
+    page.keyboard.press("Escape")
+    expect(meaning).to_be_hidden()
+    expect(ask).to_be_focused()
+
+    ask.click()
+    expect(meaning).to_be_in_viewport(ratio=1)
+    page.get_by_role("heading", level=1).click()
+    expect(meaning).to_be_hidden()
 
 
 def test_sats_go_home_once_the_button_was_held(visitor: Visitor, person: Person) -> None:

@@ -24,5 +24,5 @@ export function Term({ of }) {
     });
   };
   return html`<span class="term"><button ref=${button} type="button" class="term-ask" aria-label=${t("term.ask", { name })} popovertarget=${id} />
-    <span id=${id} class="term-what" popover="auto" onBeforeToggle=${place}><b>${name}</b> ${what}</span></span>`;
+    <span id=${id} class="term-what" popover="auto" onBeforeToggle=${place}><strong>${name}</strong> ${what}</span></span>`;
 }
