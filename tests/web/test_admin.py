@@ -50,7 +50,7 @@ def test_the_installation_is_shown_as_it_is(operator: Visitor, admin: Person) ->
 
     until(is_all_well, "everything to answer")
     for peer in told["peers"]:
-        expect(page.locator(".rows li").filter(has_text=peer["name"]).first).to_contain_text("answers")
+        expect(page.locator(".rows li").filter(has_text=peer["name"]).first).to_contain_text("up")
     expect(page.locator(".number").filter(has_text="Workers")).to_contain_text(f"of {told['mostWorkers']:,}")
     expect(page.get_by_role("link", name="Admin")).to_have_attribute("aria-current", "page")
     operator.screenshot("admin-state")
@@ -82,7 +82,7 @@ def test_a_plan_is_ended_on_a_day(operator: Visitor, admin: Person, person: Pers
     page.get_by_label("Ends on").fill("2026-01-01")
     operator.screenshot("admin-plan")
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
-    expect(page.get_by_role("region", name="Users").locator("tbody tr")).to_contain_text("over")
+    expect(page.get_by_role("region", name="Users").locator("tbody tr")).to_contain_text("expired")
     (user,) = admin.ok("GET", f"/api/admin/users?address={person.address}")["users"]
     assert (user["planIsOver"], user["planEndsAt"][:10]) == (True, "2026-01-01")
 

@@ -124,7 +124,7 @@ def test_an_edit_says_what_is_cancelled_and_what_it_was(
     page = opened(visitor, person, f"#/tasks/{task}/edit?bidPercentHigh=0.7&bidCount=1")
 
     expect(field(page, "bidPercentHigh")).to_have_value("70")
-    expect(page.locator(".changes li")).to_have_text(["Highest bid 80 % → 70 %", "Bids at a time 2 → 1"])
+    expect(page.locator(".changes li")).to_have_text(["Highest bid 80% → 70%", "Bids at a time 2 → 1"])
     expect(page.locator(".edit-sum")).to_contain_text("cancelled")
     changed = {"taskId": task, "bidPercentHigh": 0.7, "bidCount": 1}
     cancels = len(person.ok("POST", "/api/tasks/preview", changed)["cancels"])
@@ -146,7 +146,7 @@ def test_a_refusal_is_said_at_its_field(visitor: Visitor, person: Person, servic
     expect(field(page, "bidPercentLow")).to_have_attribute("aria-invalid", "true")
 
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Nothing was saved. 1 field above needs another value.")).to_be_visible()
+    expect(page.get_by_text("Nothing was saved. Fix 1 field above.")).to_be_visible()
     expect(field(page, "bidPercentLow")).to_have_value("95")
 
 
@@ -177,7 +177,7 @@ def test_what_was_typed_is_back_after_the_session_ended(
 
     expect(field(page, "bidCount")).to_have_value("7")
     expect(field(page, "maxBidTotal")).to_have_value("5,000,000")
-    expect(page.get_by_text("What you typed before is back.")).to_be_visible()
+    expect(page.get_by_text("Your unsaved changes are back.")).to_be_visible()
     assert person.get(task)["config"]["bidCount"] == 2
 
 
@@ -196,7 +196,7 @@ def test_a_start_asks_where_a_figure_stands_out_and_a_lost_answer_keeps_the_form
 
     page.route("**/api/tasks", lambda route: route.abort())
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("It is not known whether anything was changed")).to_be_visible()
+    expect(page.get_by_text("it's unknown whether anything changed")).to_be_visible()
     expect(field(page, "hardcapSats")).to_have_value("1,200,000")
 
 

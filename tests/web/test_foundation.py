@@ -342,7 +342,7 @@ def test_a_filter_keeps_the_cursor_while_one_types(local: Visitor) -> None:
 def test_a_screen_that_cannot_be_drawn_leaves_the_brake(local: Visitor) -> None:
     local.allow("RangeError|Invalid time")
     page = local.open("#/history?days=1e300")
-    expect(page.get_by_role("alert")).to_contain_text("could not be drawn")
+    expect(page.get_by_role("alert")).to_contain_text("couldn't be drawn")
     expect(page.get_by_role("radio", name="Halt")).to_be_enabled()
     page.get_by_role("link", name="Venues").click()
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()

@@ -118,7 +118,7 @@ def test_a_cheaper_signature_is_told_of_until_the_end(visitor: Visitor, seller: 
     expect(page.get_by_role("region", name="What it would do now")).to_contain_text("130,000 sats")
     page.get_by_role("button", name="Save").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Ask 130,000 sats for The One?")
+    expect(dialog).to_contain_text("List The One at 130,000 sats?")
     dialog.get_by_role("button", name="Save").click()
 
     expect(number(page, "Price")).to_contain_text("130,000")

@@ -151,8 +151,8 @@ def test_nothing_to_show_says_what_to_do(browser: Browser, service: Installation
         visitor.give_token(person)
         page = visitor.open()
         expect(page.get_by_text("No task yet")).to_be_visible()
-        expect(page.get_by_text("Nothing is for sale")).to_be_visible()
-        expect(page.get_by_text("Quiet so far")).to_be_visible()
+        expect(page.get_by_text("Nothing for sale")).to_be_visible()
+        expect(page.get_by_text("Nothing yet.")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         visitor.check()
 

@@ -108,7 +108,7 @@ def test_a_budget_is_made_and_deleted(setter: Visitor, owner: Person) -> None:
     assert (made["maxOpenSats"], made["spendCapSats"]) == (1_000_000, 0)
     page.get_by_role("button", name="Delete the budget Cats together").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("No budget yet")).to_be_visible()
+    expect(page.get_by_text("No budgets yet")).to_be_visible()
 
 
 def test_a_hook_is_refused_in_words_made_and_deleted(setter: Visitor, owner: Person) -> None:
@@ -120,11 +120,11 @@ def test_a_hook_is_refused_in_words_made_and_deleted(setter: Visitor, owner: Per
     expect(page.locator(".toast.bad")).to_contain_text("must begin with https")
     page.get_by_label("Address").fill("https://hooks.example/in/secret-path")
     page.get_by_role("button", name="New hook").click()
-    expect(page.get_by_text("It is not shown again")).to_be_visible()
+    expect(page.get_by_text("it won't be shown again")).to_be_visible()
     expect(page.locator(".hook code")).to_have_text("https://hooks.example/...")
     page.locator(".hook").get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("Nobody is told yet")).to_be_visible()
+    expect(page.get_by_text("None yet: get fills")).to_be_visible()
 
 
 def test_a_mail_hook_waits_for_the_code_of_its_mail(setter: Visitor, owner: Person, mails: MailServer) -> None:

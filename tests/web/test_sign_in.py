@@ -102,7 +102,7 @@ def test_each_wallet_is_found_late_may_refuse_may_be_old_and_signs_in_with_its_a
     visitor.allow("status of 401")
     page.evaluate("() => { window.walletsMood.refuses = false; window.walletsMood.isOld = true; }")
     row(page, wallet).click()
-    see_refused(page, "signed in an older way", "Pick a Taproot (bc1p…) or native SegWit (bc1q…) address")
+    see_refused(page, "used an older signature type", "Pick a Taproot (bc1p…) or native SegWit (bc1q…) address")
     visitor.check()
 
     visitor.begin_again()
@@ -184,7 +184,7 @@ def test_the_text_to_be_signed_is_shown_on_demand_and_a_wait_can_be_ended(visito
     text = page.locator("details pre")
     expect(text).to_contain_text(f"Sign in to Bidkeeper at 127.0.0.1:{visitor.service.port}")
     expect(text).to_contain_text(f"Address: {stranger.address}")
-    expect(page.get_by_text("UniSat has a window open")).to_be_visible()
+    expect(page.get_by_text("Confirm in UniSat's window")).to_be_visible()
     expect(row(page, "unisat")).to_be_disabled()
     page.get_by_role("button", name="Cancel").click()
     see_refused(page, "Nothing was signed", "")
@@ -202,7 +202,7 @@ def test_a_signature_of_another_account_is_refused(visitor: Visitor, stranger: P
 
     row(page, "unisat").click()
 
-    see_refused(page, "does not fit the address", "Is UniSat still on the account")
+    see_refused(page, "doesn't match the address", "Check that UniSat is still on the same account")
 
 
 @pytest.mark.thorough_cases("1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2")

@@ -162,8 +162,8 @@ def test_pointing_at_the_chart_shows_that_moment_and_a_click_keeps_it(
     expect(page.locator(".settings")).to_contain_text("Settings at")
 
 
-@pytest.mark.thorough_cases("False-stay until")
-@pytest.mark.parametrize(("cancels", "words"), [(True, "are cancelled."), (False, "stay until")])
+@pytest.mark.thorough_cases("False-stay open until")
+@pytest.mark.parametrize(("cancels", "words"), [(True, "Cancels 3 bids"), (False, "stay open until")])
 def test_stop_says_first_what_becomes_of_the_bids(
     cancels: bool, words: str, visitor: Visitor, service: Installation, person: Person
 ) -> None:
@@ -174,7 +174,7 @@ def test_stop_says_first_what_becomes_of_the_bids(
 
     page.keyboard.press("s")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("3 bids of 2,250,000 sats")
+    expect(dialog).to_contain_text("3 bids (2,250,000 sats)")
     expect(dialog).to_contain_text(words)
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
@@ -194,11 +194,11 @@ def test_what_a_dialog_says_of_the_bids_follows_them(visitor: Visitor, service: 
     expect(rows(page)).to_have_count(3)
     page.keyboard.press("s")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("3 bids of 2,250,000 sats are cancelled.")
+    expect(dialog).to_contain_text("Cancels 3 bids (2,250,000 sats).")
 
     service.sim("POST", "/sim/sell", {"slug": slug})
 
-    expect(dialog).to_contain_text("2 bids of 1,350,000 sats are cancelled.")
+    expect(dialog).to_contain_text("Cancels 2 bids (1,350,000 sats).")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 
@@ -213,7 +213,7 @@ def test_a_task_is_deleted_by_typing_its_name_only(visitor: Visitor, service: In
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Delete the task").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("3 bids of 2,250,000 sats are cancelled.")
+    expect(dialog).to_contain_text("Cancels 3 bids (2,250,000 sats).")
     act = dialog.get_by_role("button", name="Delete")
     expect(act).to_be_disabled()
     dialog.get_by_role("textbox").fill("task-delet")

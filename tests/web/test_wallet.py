@@ -23,13 +23,13 @@ def test_every_address_is_there_with_what_it_is_for(visitor: Visitor, person: Pe
         expect(page.locator(f'code[title="{address}"]')).to_have_count(1)
     expect(page.get_by_text(HOME)).to_contain_text(person.address)
     balance = f"{told['biddingWallet']['balanceSats']:,}"
-    expect(page.locator(".number").filter(has_text="Backing your bids").locator("b")).to_contain_text(balance)
+    expect(page.locator(".number").filter(has_text="Bidding balance").locator("b")).to_contain_text(balance)
 
     page.get_by_role("button", name="QR code").first.click()
     expect(page.get_by_role("img", name="QR code of bc1")).to_be_visible()
     page.get_by_label("Amounts in sats").click()
     shown = f"{told['biddingWallet']['balanceSats'] / 100_000_000:.8f}"
-    expect(page.locator(".number").filter(has_text="Backing your bids").locator("b")).to_contain_text(shown)
+    expect(page.locator(".number").filter(has_text="Bidding balance").locator("b")).to_contain_text(shown)
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])

@@ -20,7 +20,7 @@ define({
   "bids.choose": ({ name }) => `Select ${name}`,
   "bids.choose.all": "Select all shown",
   "bids.chosen": ({ count }) => `${tasks(count)} selected`,
-  "bids.chosen.none": "Select tasks to start, stop, tag or delete several at once.",
+  "bids.chosen.none": "Select tasks to start, stop, tag or delete them together.",
   "bids.start": "Start",
   "bids.stop": "Stop",
   "bids.delete": "Delete",

@@ -7,7 +7,7 @@ define({
   "strip.none": "Appears with the first cycle",
   "strip.unread": "The last cycle couldn't read the market",
   "strip.words": ({ bids, top, floor, place }) =>
-    `${bids} ${plural(bids, { one: "bid of yours", other: "bids of yours" })}${bids ? `, the highest at ${top}` : ""}${place ? `, rank ${place}` : ""}${floor ? `; floor ${floor}` : "; floor unknown"}`,
+    `${bids} ${plural(bids, { one: "open bid", other: "open bids" })}${bids ? `, the highest at ${top}` : ""}${place ? `, rank ${place}` : ""}${floor ? `; floor ${floor}` : "; floor unknown"}`,
   "said.none": "No cycle yet",
   "said.filled": ({ count }) => `${count} filled`,
   "said.filled.why": "Bought since the previous cycle.",

@@ -3,7 +3,7 @@ import { define, plural } from "../page.js";
 define({
   "qr.of": ({ text }) => `QR code of ${text}`,
   "wallet.title": "Wallet",
-  "wallet.balance": "Backing your bids",
+  "wallet.balance": "Bidding balance",
   "wallet.balance.what": "in the marketplace's bidding wallet",
   "wallet.exposure.what": ({ worst }) => `Most you could lose: ${worst} (everything backing your bids)`,
   "wallet.payment": "Payment address",
