@@ -101,7 +101,7 @@ def test_a_budget_is_made_and_deleted(setter: Visitor, owner: Person) -> None:
     page = opened(setter, "limits")
     page.get_by_role("button", name="New budget").click()
     page.get_by_label("Name").fill("Cats together")
-    type_into(page.get_by_label("Open bids"), "0.01 btc")
+    type_into(page.get_by_label("Open at a time"), "0.01 btc")
     page.get_by_role("button", name="New budget").click()
     expect(page.get_by_role("cell", name="Cats together", exact=True)).to_be_visible()
     (made,) = owner.ok("GET", "/api/budgets")

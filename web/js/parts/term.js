@@ -1,4 +1,4 @@
-// A "?" beside a term, and what the term means: by pointer, key or touch; Escape or a click elsewhere closes it.
+// A "?" next to a term, and what the term means: by pointer, key or touch; Escape or a click elsewhere closes it.
 import { useId, useRef } from "preact/hooks";
 import { html, t } from "../page.js";
 import { TERMS } from "../texts/glossary.js";

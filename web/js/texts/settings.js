@@ -57,7 +57,7 @@ define({
   "approve.closed": "The wallet didn't sign.",
   "budgets.title": "Shared budgets",
   "budgets.none": "No budgets yet. A budget limits several tasks together.",
-  "budgets.open": "Open bids",
+  "budgets.open": "Open at a time",
   "budgets.spend": "Total spend",
   "budgets.day": "Spend in 24 hours",
   "budgets.fills": "Fills",
