@@ -90,7 +90,7 @@ def test_a_plan_is_ended_on_a_day(operator: Visitor, admin: Person, person: Pers
 def test_others_get_nothing_of_it(visitor: Visitor, person: Person) -> None:
     visitor.give_token(person)
     page = visitor.open("#/admin")
-    expect(page.get_by_text("This page is for administrators.")).to_be_visible()
+    expect(page.get_by_text("This page is for administrators only.")).to_be_visible()
     expect(page.get_by_role("link", name="Admin")).to_have_count(0)
     assert not [each.url for each in visitor.requests if "/api/admin" in each.url]
 

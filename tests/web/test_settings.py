@@ -131,7 +131,7 @@ def test_a_mail_hook_waits_for_the_code_of_its_mail(setter: Visitor, owner: Pers
     setter.allow("400")
     page = opened(setter, "hooks")
     page.get_by_role("button", name="New hook").click()
-    page.get_by_label("To", exact=True).select_option(label="Mail")
+    page.get_by_label("To", exact=True).select_option(label="Email")
     page.get_by_label("Address").fill("mailto:ann@mail.example")
     page.get_by_role("button", name="New hook").click()
     hook = page.locator(".hook")

@@ -94,7 +94,7 @@ def test_each_wallet_is_found_late_may_refuse_may_be_old_and_signs_in_with_its_a
     see_refused(page, "Nothing was signed", "Try again whenever you like")
     expect(row(page, wallet)).to_be_enabled()
     before = page.evaluate("() => window.shownBefore")
-    assert [text.endswith("Not found") for text in before] == [True] * len(NAMES)
+    assert [text.endswith("Not installed") for text in before] == [True] * len(NAMES)
     expect(page.get_by_role("button", name="UniSat")).to_have_count(1 if wallet == "unisat" else 0)
     visitor.check()
 
