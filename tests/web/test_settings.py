@@ -175,7 +175,7 @@ def test_signing_out_everywhere_ends_this_session_too(visitor: Visitor, person: 
     page = visitor.open("#/settings?tab=access")
     page.get_by_role("button", name="Sign out everywhere").click()
     page.get_by_role("dialog").get_by_role("button", name="Sign out everywhere").click()
-    expect(page.get_by_text(re.compile("session ended", re.IGNORECASE))).to_be_visible()
+    expect(page.get_by_text(re.compile("session has ended", re.IGNORECASE))).to_be_visible()
     assert person.call("GET", "/api/auth/me").status_code == 401
 
 

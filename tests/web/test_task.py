@@ -250,7 +250,7 @@ def test_a_start_with_unusual_numbers_is_asked_for_twice(
 
     page.get_by_role("button", name="Start").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("2,500,000 sats is 250 % of the floor, 1,000,000 sats")
+    expect(dialog).to_contain_text("2,500,000 sats is 250% of the floor (1,000,000 sats)")
     dialog.get_by_role("button", name="Cancel").click()
     assert not person.get(task)["isRunning"]
 
