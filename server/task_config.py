@@ -97,7 +97,7 @@ _MINUTES = {"minimum": 1, "maximum": MOST_DROP_MINUTES}
 class Drop(Body, frozen=True, kw_only=True):
     """A fall of the floor, and the pause after it."""
 
-    percent: Annotated[Decimal, described("The fall as a fraction (0.1 is 10 %).", minimum=Decimal("0.001"), maximum=1)]
+    percent: Annotated[Decimal, described("The fall as a fraction (0.1 is 10%).", minimum=Decimal("0.001"), maximum=1)]
     window_minutes: Annotated[int, described("The fall is from the highest floor of so many minutes.", **_MINUTES)]
     for_minutes: Annotated[int, described("So long after it there are no bids.", **_MINUTES)]
 

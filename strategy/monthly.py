@@ -364,14 +364,13 @@ def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) ->
         return
     times = rounded(Fraction(task.rounds(costs), longer.rounds(costs)))
     text = (
-        f"at {LONGER_MINUTES} minutes this ladder takes {fewer:,} calls a month instead of {calls:,}, and is placed "
-        f"again {_shown(times)} times less often: each renewed bid ranks behind the older bids at its price"
+        f"a {LONGER_MINUTES}-minute bid life needs about {fewer:,} calls a month instead of {calls:,}, and bids keep "
+        f"their place in the queue {_shown(times)} times as long"
     )
     if (moves := _moves(longer, costs, total_sats, limits)) is not None:
-        text += f"; each bid may then be moved {_shown(moves)} times an hour"
+        text += f". Trade-off: each bid can move only about {_shown(moves)} times an hour"
         if (before := _moves(task, costs, total_sats, limits)) is not None:
-            text += f" instead of {_shown(before)}"
-        text += ", for a signature counts until its signed expiry"
+            text += f", not {_shown(before)}"
     yield text
 
 
@@ -381,8 +380,8 @@ def _room(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> I
     if moves is not None and moves < _FEW_MOVES:
         yield (
             f"with {total_sats:,} sats in bids that live {costs.life_s(task.config.expiry_ms // 1000) // 60} minutes, "
-            f"each may be moved {_shown(moves)} times an hour before it must wait (signed_limit): shorter lives or "
-            "a smaller ladder move more often"
+            f"each bid can move only about {_shown(moves)} times an hour before it must wait (signed_limit). "
+            "Shorter-lived bids or a smaller ladder can move more often"
         )
 
 
@@ -396,8 +395,8 @@ def _loop(task: Bidding, costs: CallCosts) -> Iterator[str]:
     calls, fewer = now.reads + now.writes, then.reads + then.writes
     if fewer <= calls * _WORTH:
         yield (
-            f"without loopSeconds this task looks every 30 seconds while the market moves and less often while it does "
-            f"not: {fewer:,} calls a month in a still market instead of {calls:,}"
+            "without loopSeconds this task reads the market every 30 seconds while it moves, and less often while it "
+            f"does not: {fewer:,} calls a month in a still market instead of {calls:,}"
         )
 
 

@@ -118,7 +118,7 @@ def wrong_drop(drop: FloorDrop) -> Iterator[str]:
     if not (
         drop.percent.is_finite() and Decimal("0.001") <= drop.percent < 1 and decimals(drop.percent) <= MAX_DECIMALS
     ):
-        yield "percent must be from 0.001 to below 1 (0.1 is 10 %)"
+        yield "percent must be from 0.001 to below 1 (0.1 is 10%)"
     for name, minutes in (("windowMinutes", drop.window_minutes), ("forMinutes", drop.for_minutes)):
         if not 1 <= minutes <= MOST_DROP_MINUTES:
             yield f"{name} must be a whole number from 1 to {MOST_DROP_MINUTES}"
@@ -172,7 +172,7 @@ WITHOUT_LEVELS = {"bid_levels": (None,)}
 
 
 def _percent(group: str, label: str, words: str, hint: str, **more: Any) -> Field:
-    fault = f"must be above 0 and at most {MAX_PERCENT} (1 is 100 %)"
+    fault = f"must be above 0 and at most {MAX_PERCENT} (1 is 100%)"
     return fraction(group, label, words, hint, above=0, most=MAX_PERCENT, fault=fault, **more)
 
 
@@ -182,7 +182,7 @@ def _part_of_price(least: str, most: str, label: str, words: str, hint: str, **m
 
 
 class BidConfig(Struct, frozen=True, dict=True):
-    """The config of one bidding task. Sats are for one whole bid, percents are fractions (0.01 is 1 %).
+    """The config of one bidding task. Sats are for one whole bid, percents are fractions (0.01 is 1%).
 
     With `bid_levels`, `bid_count` is the total number of their bids.
     """
@@ -192,10 +192,10 @@ class BidConfig(Struct, frozen=True, dict=True):
         "Collection slug, or rune ticker with or without its bullets.", "", is_replayed=False)]
     type: Annotated[str, one_of(TYPES, "what", "Kind", "What the slug names.", "",
         is_replayed=False)] = "ordinals"
-    bid_mode: Annotated[str, one_of({"percent": "% of the floor", "fixed": "Fixed sats"}, "range", "Range in",
+    bid_mode: Annotated[str, one_of({"percent": "% of the floor", "fixed": "Fixed sats"}, "range", "Range as",
         "Whether the range is a fraction of the floor or fixed sats.", "")] = "percent"
     bid_percent_low: Annotated[Decimal, _percent("range", "Lowest bid",
-        "Low end of the range as a fraction of the floor (0.15 is 15 %).", "", when=IN_PERCENT)] = Decimal("0.15")
+        "Low end of the range as a fraction of the floor (0.15 is 15%).", "", when=IN_PERCENT)] = Decimal("0.15")
     bid_percent_high: Annotated[Decimal, _percent("range", "Highest bid",
         "High end of the range as a fraction of the floor.", "", when=IN_PERCENT)] = Decimal("0.75")
     bid_fixed_low: Annotated[int, sats("range", "Lowest bid", "Low end of the range in sats, in fixed mode.", "",
@@ -203,120 +203,123 @@ class BidConfig(Struct, frozen=True, dict=True):
     bid_fixed_high: Annotated[int, sats("range", "Highest bid", "High end of the range in sats, in fixed mode.", "",
         when=IN_SATS)] = 50_000
     bid_count: Annotated[int, whole(1, 100, "main", "Bids at a time",
-        "Bids kept at the same time; cut to what the plan allows.", "Spread from the highest to the lowest.",
+        "Bids kept at the same time; cut to what the plan allows.", "Spread from the highest bid to the lowest.",
         when=WITHOUT_LEVELS)] = 5
     hardcap_sats: Annotated[int, sats("main", "Hard cap",
         "No bid is above it. Required in percent mode, where 0 is refused.",
-        "No bid is ever above it, whatever the floor does.", no_limit_at_0=True)] = 0
+        "Your highest price: no bid exceeds it, whatever the floor does.", no_limit_at_0=True)] = 0
     max_bid_total: Annotated[int, sats("main", "All bids together",
-        "Most sats of all the task's bids together; 0 is unlimited.", "At most this much at a time; 0 for no limit.",
+        "Most sats of all the task's bids together; 0 is unlimited.", "Maximum total of open bids. 0 = no limit.",
         no_limit_at_0=True)] = 0
-    bid_expiry_minutes: Annotated[int | None, whole(*EXPIRY_MINUTES, "main", "Life of a bid",
-        f"Life of a bid; null is {DEFAULT_EXPIRY_MINUTES}.",
-        f"Then it expires and is placed again. Empty: {DEFAULT_EXPIRY_MINUTES} min.", unit="min",
+    bid_expiry_minutes: Annotated[int | None, whole(*EXPIRY_MINUTES, "main", "Bid expires after",
+        f"Lifetime of a bid; null is {DEFAULT_EXPIRY_MINUTES}.",
+        f"Expires after this, then is placed again. Default: {DEFAULT_EXPIRY_MINUTES} min.", unit="min",
         usual=f"{DEFAULT_EXPIRY_MINUTES}")] = None
-    loop_seconds: Annotated[int | None, whole(5, 86_400, "moves", "Checks the market every",
+    loop_seconds: Annotated[int | None, whole(5, 86_400, "moves", "Check the market every",
         f"Seconds between two cycles; null: every {DEFAULT_LOOP_SECONDS} seconds, up to "
         f"{DEFAULT_LOOP_SECONDS * MOST_LOOPS} while nothing moves.",
-        f"Empty: every {DEFAULT_LOOP_SECONDS} s, less often while nothing moves.", unit="s",
+        f"Default: every {DEFAULT_LOOP_SECONDS} s, less often while nothing moves.", unit="s",
         usual=f"{DEFAULT_LOOP_SECONDS} to {DEFAULT_LOOP_SECONDS * MOST_LOOPS}")] = None
     outbid_enabled: Annotated[bool, flag("main", "Outbid others", "Bid above competitors.",
-        "Starts at the lowest price that ranks first, within the range.")] = False
-    outbid_mode: Annotated[str, one_of({"fixed": "Sats", "percent": "Percent"}, "outbid", "Ahead by",
-        "Whether outbidding adds sats or a fraction.", "What is put on top of the rival's price.",
+        "Bid just enough to rank first, within your range.")] = False
+    outbid_mode: Annotated[str, one_of({"fixed": "Sats", "percent": "Percent"}, "outbid", "Outbid in",
+        "Whether outbidding adds sats or a fraction.", "Added to the rival's price.",
         when=OUTBIDS)] = "fixed"
-    outbid_amount: Annotated[int, sats("outbid", "Step above a rival", "Sats added above a competitor, in fixed mode.",
+    outbid_amount: Annotated[int, sats("outbid", "Outbid by", "Sats added above a competitor, in fixed mode.",
         "For the whole bid or order.", when=OUTBIDS | {"outbid_mode": ("fixed",)})] = 1000
-    outbid_percent: Annotated[Decimal, _percent("outbid", "Step above a rival",
-        "Fraction added above a competitor, in percent mode (0.01 is 1 %).", "Of the rival's price.",
+    outbid_percent: Annotated[Decimal, _percent("outbid", "Outbid by",
+        "Fraction added above a competitor, in percent mode (0.01 is 1%).", "Of the rival's price.",
         when=OUTBIDS | {"outbid_mode": ("percent",)})] = Decimal("0.01")
     update_bid_enabled: Annotated[bool, flag("moves", "Follow the market", "Replace bids when the market moves.",
-        "Replaces bids when prices move. Off: a bid stays until it expires.")] = True
+        "Replace bids when prices move. Off: a bid stays until it expires.")] = True
     only_bid_if_highest: Annotated[bool, flag("outbid", "Only while highest", "Cancel bids that are not the highest.",
-        "Cancels a bid as soon as another user's is higher.")] = False
+        "Cancel a bid as soon as another user's is higher.")] = False
     bid_type: Annotated[str, one_of({"collection": "Every item of the collection", "trait": "Items with a trait"},
         "trait", "Bid on", "Bids on the whole collection or on one trait.",
-        "A trait's bids follow the floor of the items that have it.", when=OF_ITEMS)] = "collection"
+        "Trait bids follow the floor of the items that have the trait.", when=OF_ITEMS)] = "collection"
     trait_type: Annotated[str, text("trait", "Trait", "Trait category, for trait bids.",
-        "Its category, such as Background.", when=ON_TRAIT)] = ""
+        "Category, such as Background.", when=ON_TRAIT)] = ""
     trait_value: Annotated[str, text("trait", "Value", "Trait value, for trait bids.",
-        "Such as Gold. It is looked up at the marketplace.", when=ON_TRAIT)] = ""
-    quantity: Annotated[Decimal, part("quantity", "size", "Tokens an order", "Tokens per bid (runes, quantity mode).",
-        "How many tokens each bid is for.", above=0, most=Decimal(2**128), has_open_top=True,
+        "Such as Gold. Checked with the marketplace.", when=ON_TRAIT)] = ""
+    quantity: Annotated[Decimal, part("quantity", "size", "Tokens per order", "Tokens per bid (runes, quantity mode).",
+        "Tokens that each bid buys.", above=0, most=Decimal(2**128), has_open_top=True,
         fault=f"must be above 0, with at most {MAX_DECIMALS} decimals",
         when=OF_RUNES | {"quantity_mode": ("quantity",)})] = Decimal(1)
-    quantity_mode: Annotated[str, one_of({"quantity": "Tokens", "sats": "Sats"}, "size", "Size of an order by",
-        "Whether a rune order is sized by tokens or by sats.", "The same tokens, or the same sats, in each order.",
+    quantity_mode: Annotated[str, one_of({"quantity": "Tokens", "sats": "Sats"}, "size", "Order size in",
+        "Whether a rune order is sized by tokens or by sats.", "Same tokens, or same sats, in each order.",
         when=OF_RUNES | IN_PERCENT)] = "quantity"
-    sats_per_order: Annotated[int, sats("size", "Sats an order", "Size of a rune order, in sats mode.",
-        "What each bid spends at most; lower prices buy more tokens.",
+    sats_per_order: Annotated[int, sats("size", "Sats per order", "Size of a rune order, in sats mode.",
+        "The most that each bid spends; lower prices buy more tokens.",
         when=OF_RUNES | {"quantity_mode": ("sats",)})] = 0
-    use_vwap: Annotated[bool, flag("vwap", "Average of the book",
+    use_vwap: Annotated[bool, flag("vwap", "Use the average price (VWAP)",
         "Use the volume-weighted average price instead of the floor (runes).",
-        "The range depends on a token's average price, not on the lowest price.", when=OF_RUNES)] = False
+        "The range follows the average price of the cheapest asks, not the lowest ask.", when=OF_RUNES)] = False
     depth_sats: Annotated[int, sats("vwap", "Depth of the average",
         "Depth of the order book that the average looks at.",
-        "The average of the cheapest asks that this much would buy.", least=1,
+        "Average over the cheapest asks that this much would buy.", least=1,
         when=OF_RUNES | {"use_vwap": (True,)})] = 1_000_000
     fee_rate: Annotated[FeeRate, part("fee", "more", "Fee rate",
-        "A tier, or sat/vB from 1 to 10000 with at most 3 decimals.", "For transactions that the task builds.",
+        "A tier, or sat/vB from 1 to 10000 with at most 3 decimals.", "For the task's own transactions.",
         choices=FEE_TIERS, least=1, most=10_000, places=3, unit="sat/vB",
         fault=f"must be {', '.join(FEE_TIERS)}, or 1 to 10000 sat/vB with at most 3 decimals",
         is_replayed=False)] = "halfHourFee"
-    cancel_on_stop: Annotated[bool, flag("moves", "Stopping cancels the bids",
+    cancel_on_stop: Annotated[bool, flag("moves", "Cancel bids when stopped",
         "Cancel the task's bids when it is stopped.", "Off: they stay until they expire.", is_replayed=False)] = True
-    max_fills: Annotated[int, whole(0, MOST_FILLS, "guards", "Fills in all", "End after so many fills; 0 is never.",
-        "Then the task is done; 0 for no limit.", no_limit_at_0=True)] = 0
-    spend_cap_sats: Annotated[int, sats("guards", "Spend in all", "End after so many sats spent; 0 is never.",
-        "What its fills may cost; 0 for no limit.", no_limit_at_0=True)] = 0
+    max_fills: Annotated[int, whole(0, MOST_FILLS, "guards", "Maximum fills", "End after this many fills; 0 is never.",
+        "The task ends after this many. 0 = no limit.", no_limit_at_0=True)] = 0
+    spend_cap_sats: Annotated[int, sats("guards", "Maximum spend", "End after this many sats spent; 0 is never.",
+        "The most its fills may cost in total. 0 = no limit.", no_limit_at_0=True)] = 0
     dry_run: Annotated[bool, flag("more", "Dry run", "Plan and report, place nothing.",
-        "Plans and keeps books as if it were real; nothing is placed.", is_replayed=False)] = False
-    update_tolerance: Annotated[Decimal | None, _part_of_price("0.001", "0.2", "Moves smaller than this are ignored",
+        "Runs on paper: plans and records as usual, but places nothing.", is_replayed=False)] = False
+    update_tolerance: Annotated[Decimal | None, _part_of_price("0.001", "0.2", "Ignore moves smaller than",
         "A live bid this close to its rung stays, as a fraction of the price; null: the service's.",
-        "Of the bid's price. Empty: as the installation is set.", usual="the usual")] = None
-    keep_within_gap: Annotated[Decimal, _part_of_price("0", "0.45", "Stays within this part of a gap",
+        "Share of the bid's price. Empty: the server's default.", usual="the default")] = None
+    keep_within_gap: Annotated[Decimal, _part_of_price("0", "0.45", "Gap tolerance",
         "Lower rungs also keep a bid this close, as a fraction of the gap between two rungs.",
-        "A bid this near to its place, measured by the gap to the next, is kept.")] = Decimal("0.25")
-    min_age_seconds: Annotated[int | None, whole(0, 3600, "moves", "Minimum age before it moves",
+        "Leave a bid alone while it is within this share of the gap to the next rung.")] = Decimal("0.25")
+    min_age_seconds: Annotated[int | None, whole(0, 3600, "moves", "Minimum age before a move",
         "No bid is replaced before this age; null is the service's own.",
-        "A younger bid is not replaced. Empty: as the installation is set.", unit="s", usual="the usual")] = None
+        "Younger bids are not replaced. Empty: the server's default.", unit="s", usual="the default")] = None
     replace_mode: Annotated[str, one_of(
-        {"auto": "As money allows", "breakFirst": "Cancel first", "makeFirst": "Place first"}, "moves",
-        "To replace a bid", "Whether a new bid comes before the one that it replaces goes; auto: where limits allow.",
-        "Whether the old or the new bid is at the market in between.")] = "auto"
-    bid_levels: Annotated[tuple[BidLevel, ...] | None, part("levels", "ladder", "Levels of your own",
+        {"auto": "Automatic", "breakFirst": "Cancel first", "makeFirst": "Place first"}, "moves",
+        "When replacing a bid",
+        "Whether a bid is placed before the one that it replaces is cancelled; auto: where limits allow.",
+        "Automatic places the new bid first if your limits have room for both.")] = "auto"
+    bid_levels: Annotated[tuple[BidLevel, ...] | None, part("levels", "ladder", "Custom levels",
         "The prices of the bids, in place of rungs spread over the range; bidCount is then their number.",
-        "A number of bids at each price that you name, in place of the spread.")] = None
+        "Choose how many bids to place at which prices, instead of an even spread.")] = None
     ladder_shape: Annotated[str, one_of(
-        {"even": "Even gaps", "geometric": "Each the same part of the one above", "top": "Most of them near the top"},
+        {"even": "Even gaps", "geometric": "Equal ratios", "top": "Denser near the top"},
         "ladder", "Spread", "How rungs are spread: evenly, by equal ratios, or most of them near the top.",
-        "Where the bids between the ends lie.", when=WITHOUT_LEVELS)] = "even"
+        "How the bids are spread over the range.", when=WITHOUT_LEVELS)] = "even"
     pause_after_fill_seconds: Annotated[int, whole(0, 86_400, "guards", "Pause after a fill",
-        "Nothing is placed for so long after a fill.", "Nothing new is placed for this long.", unit="s")] = 60
-    max_fills_per_day: Annotated[int, whole(0, MOST_FILLS, "guards", "Fills a day",
-        "Most fills in any 24 hours; 0 is any number.", "Within 24 hours; 0 for no limit.", no_limit_at_0=True)] = 0
-    spend_cap_per_day_sats: Annotated[int, sats("guards", "Spend a day",
-        "Most sats spent in any 24 hours; 0 is unlimited.", "Within 24 hours; 0 for no limit.", no_limit_at_0=True)] = 0
+        "Nothing is placed for this long after a fill.", "Place nothing new for this long.", unit="s")] = 60
+    max_fills_per_day: Annotated[int, whole(0, MOST_FILLS, "guards", "Maximum fills per day",
+        "Most fills in any 24 hours; 0 is any number.", "Within any 24 hours. 0 = no limit.", no_limit_at_0=True)] = 0
+    spend_cap_per_day_sats: Annotated[int, sats("guards", "Maximum spend per day",
+        "Most sats spent in any 24 hours; 0 is unlimited.", "Within any 24 hours. 0 = no limit.",
+        no_limit_at_0=True)] = 0
     only_while_floor_between: Annotated[tuple[Decimal, ...] | None, part("between", "guards",
         "Only while the floor is between",
         "Nothing is placed while the floor (sats of an item or a token, as in GET /api/tasks/floor) is below the "
         "first or above the second price.",
-        "Outside of it every bid is cancelled.")] = None
+        "Outside this range all bids are cancelled.")] = None
     pause_on_floor_drop: Annotated[FloorDrop | None, part("drop", "guards", "Pause when the floor falls",
         "All bids go when the floor falls so far, and come back after a pause.",
-        "Every bid is cancelled, and none is placed for a while.")] = None
-    active_hours: Annotated[ActiveHours | None, part("hours", "guards", "Only at these hours",
-        "There are bids only at these hours of the day.", "Each day, by the clocks of a time zone.")] = None
+        "All bids are cancelled, and none is placed for a while.")] = None
+    active_hours: Annotated[ActiveHours | None, part("hours", "guards", "Active hours",
+        "There are bids only at these hours of the day.", "Bids are open only at these hours, every day.")] = None
     ignore_addresses: Annotated[tuple[str, ...], part("lines", "outbid", "Addresses to ignore",
-        "Bids and listings of these addresses are no part of the market.",
-        "One a line. Their bids and listings do not count.")] = ()
+        "Bids and listings of these addresses are not part of the market.",
+        "One per line. Their bids and listings are ignored.")] = ()
     deliver_to: Annotated[str, one_of({"ordinalsAddress": "Your ordinals address", "vault": "The vault"}, "fill",
-        "What is bought goes to",
+        "Deliver purchases to",
         "Which address gets what is bought; the vault for ordinals only, and always at ord.net.",
-        "Only from the vault can it be listed by the service.", when=OF_ITEMS, is_replayed=False)] = "ordinalsAddress"
-    on_fill: Annotated[OnFill | None, part("onFill", "fill", "List what is bought",
+        "Only items in the vault can be listed here.", when=OF_ITEMS, is_replayed=False)] = "ordinalsAddress"
+    on_fill: Annotated[OnFill | None, part("onFill", "fill", "List purchases",
         "The auto-list task to make of each fill once it is in the vault; null: none.",
-        "Makes an auto-list task of each fill. It needs the vault.", when=OF_ITEMS, is_replayed=False)] = None
+        "Creates an auto-list task for each fill. Needs delivery to the vault.", when=OF_ITEMS,
+        is_replayed=False)] = None
     budget_id: Annotated[int | None, whole(1, MOST_ID, "more", "Shared budget",
         "The budget whose limits it shares with other tasks; null: none.", "Limits that several tasks share.",
         kind="budget")] = None

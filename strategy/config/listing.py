@@ -49,7 +49,7 @@ class PriceStep(Struct, frozen=True):
 
 
 class ListingConfig(Struct, frozen=True):
-    """The pricing of a listing. Sats are for the item; `price_percent` and `min_margin` are fractions (1.05 is 105 %).
+    """The pricing of a listing. Sats are for the item; `price_percent` and `min_margin` are fractions (1.05 is 105%).
 
     `price_schedule` changes the price over time (strategy/plan_listing.py). Asks of `ignore_addresses` are ignored.
     """
@@ -59,49 +59,49 @@ class ListingConfig(Struct, frozen=True):
         {"percent": "Follow a reference", "fixed": "Fixed price", "undercut": "Undercut"}, "price",
         "How the price is found", "How the price is found.", "",
         says="percent, fixed or undercut")] = "percent"
-    price_percent: Annotated[Decimal, fraction("price", "Part of the reference",
-        "Price as a multiple of the reference price (1.05 is 5 % above it).",
-        "105 % is 5 % above the reference.", above=0, most=MAX_PERCENT, places=MAX_DECIMALS,
+    price_percent: Annotated[Decimal, fraction("price", "Share of the reference",
+        "Price as a multiple of the reference price (1.05 is 5% above it).",
+        "105% is 5% above the reference.", above=0, most=MAX_PERCENT, places=MAX_DECIMALS,
         fault=f"must be above 0 and at most {MAX_PERCENT} (1 is the reference price)",
         when=BY_PERCENT)] = Decimal("1.05")
     price_sats: Annotated[int, sats("price", "Price", "The price, in fixed mode, where 0 is refused.",
-        "Rounded up to the marketplace's steps.", when=AT_SATS)] = 0
-    undercut_sats: Annotated[int, sats("price", "Below the cheapest other listing by",
+        "Rounded up to the marketplace's price steps.", when=AT_SATS)] = 0
+    undercut_sats: Annotated[int, sats("price", "Undercut by",
         "How far below the cheapest listing, in undercut mode.",
-        "Listings that cannot be undercut above your minimum price are skipped.", when=BELOW_OTHERS)] = 1000
+        "Listings that are too cheap to undercut above your minimum price are skipped.", when=BELOW_OTHERS)] = 1000
     min_price_sats: Annotated[int, sats("least", "Never below", "The price is never below it.",
-        "Holds against everything else. Empty: no such limit.", no_limit_at_0=True)] = 0
-    cost_sats: Annotated[int | None, sats("least", "What it cost you", "What the inscription cost; null is unknown.",
-        "Empty: the price of its purchase here, where there is one.", usual="not known")] = None
-    min_margin: Annotated[Decimal, fraction("least", "Minimum gain over the cost",
-        "Least gain over the cost as a fraction (0.1 is 10 %).", "After the marketplace's fee.", least=0,
-        most=MAX_MARGIN, places=MAX_DECIMALS, fault=f"must be from 0 to {MAX_MARGIN} (0.1 is 10 %)")] = Decimal(0)
+        "Overrides everything else. Empty: no minimum.", no_limit_at_0=True)] = 0
+    cost_sats: Annotated[int | None, sats("least", "Your cost", "What the inscription cost; null is unknown.",
+        "Empty: its purchase price here, if there is one.", usual="unknown")] = None
+    min_margin: Annotated[Decimal, fraction("least", "Minimum profit over cost",
+        "Least gain over the cost as a fraction (0.1 is 10%).", "After the marketplace's fee.", least=0,
+        most=MAX_MARGIN, places=MAX_DECIMALS, fault=f"must be from 0 to {MAX_MARGIN} (0.1 is 10%)")] = Decimal(0)
     reference: Annotated[str, one_of(
         {"floor": "Floor of the collection", "traitFloor": "Floor of a trait", "purchase": "What you paid",
          "lastSale": "Last sales"}, "price", "Reference", "The price that pricePercent multiplies.", "",
         says="floor, traitFloor, purchase or lastSale", when=BY_PERCENT)] = "floor"
-    allow_below_reference: Annotated[bool, flag("price", "A price below the reference is meant",
+    allow_below_reference: Annotated[bool, flag("price", "Allow a price below the reference",
         "Let pricePercent be below 1.",
-        "Without this a part below 100 % is refused, so that a slip lists nothing too cheap.",
+        "Off: a share below 100% is refused, so that a typo can't list too cheaply.",
         when=BY_PERCENT)] = False
     trait_type: Annotated[str, text("price", "Trait",
-        "Trait category whose cheapest listing is the reference traitFloor.", "Its category, such as Background.",
+        "Trait category whose cheapest listing is the reference traitFloor.", "Category, such as Background.",
         when=OF_TRAIT)] = ""
-    trait_value: Annotated[str, text("price", "Its value", "Trait value of that reference.",
-        "Such as Gold. It is looked up at the marketplace.", when=OF_TRAIT)] = ""
+    trait_value: Annotated[str, text("price", "Value", "Trait value of that reference.",
+        "Such as Gold. Checked with the marketplace.", when=OF_TRAIT)] = ""
     loop_seconds: Annotated[int | None, whole(LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS, "more",
-        "Checks the market every", "Seconds between two cycles; null is the default of 30.",
-        f"Empty: every {DEFAULT_LOOP_SECONDS} s.", unit="s", usual=f"{DEFAULT_LOOP_SECONDS}",
+        "Check the market every", "Seconds between two cycles; null is the default of 30.",
+        f"Default: every {DEFAULT_LOOP_SECONDS} s.", unit="s", usual=f"{DEFAULT_LOOP_SECONDS}",
         fault=f"must be from {LEAST_LOOP_SECONDS} to {MOST_LOOP_SECONDS}, or null")] = None
     dry_run: Annotated[bool, flag("more", "Dry run",
         "Decide, have the signer judge the marketplace's draft, and report; nothing is signed or listed.",
-        "Decides and reports as usual, with the signer's verdict. Nothing is signed or listed.")] = False
+        "Runs on paper: decides and reports as usual, but signs and lists nothing.")] = False
     price_schedule: Annotated[tuple[PriceStep, ...], part("schedule", "time", "Price over time",
         "Prices over time: each step holds from its hour on, in place of the price above.",
-        "Each holds from its hour on, counted from the first listing.")] = ()
-    ignore_addresses: Annotated[tuple[str, ...], part("lines", "more", "Leave out listings of",
-        "Listings of these addresses are no part of the market.",
-        "One a line. Their listings do not count; your own never do.")] = ()
+        "Each applies from its hour on, counted from the first listing.")] = ()
+    ignore_addresses: Annotated[tuple[str, ...], part("lines", "more", "Addresses to ignore",
+        "Listings of these addresses are not part of the market.",
+        "One per line. Their listings are ignored; your own always are.")] = ()
     # fmt: on
 
     @property
@@ -174,11 +174,11 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
         and c.price_percent < 1
         and not c.allow_below_reference
     ):
-        yield Problem("price_percent", "is below 1, the reference price: set allowBelowReference if that is meant")
+        yield Problem("price_percent", "is below 1, the reference price: set allowBelowReference to allow that")
     if not {"price_schedule", "min_price_sats"} & broken:
         percents = [step.price_percent for step in c.price_schedule if step.price_percent is not None]
         if any(percent < 1 for percent in percents) and not c.allow_below_reference:
-            fault = "has a pricePercent below 1, the reference price: set allowBelowReference if that is meant"
+            fault = "has a pricePercent below 1, the reference price: set allowBelowReference to allow that"
             yield Problem("price_schedule", fault)
         elif any(step.price_sats is not None and step.price_sats < c.min_price_sats for step in c.price_schedule):
             yield Problem("price_schedule", "must not have a priceSats below minPriceSats")

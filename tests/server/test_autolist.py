@@ -37,7 +37,7 @@ async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:
     assert made.json["config"]["ignoreAddresses"] == ["bc1q" + "q" * 38]
     path = f"/api/autolist/{made.json['id']}"
     below = await service.ask("PUT", path, {"priceSchedule": [{"afterHours": 0, "pricePercent": 0.9}]})
-    text = "priceSchedule: has a pricePercent below 1, the reference price: set allowBelowReference if that is meant"
+    text = "priceSchedule: has a pricePercent below 1, the reference price: set allowBelowReference to allow that"
     assert (below.status, below.json["details"]) == (400, [text])
     none = await service.ask("PUT", path, {"priceSchedule": [], "ignoreAddresses": []})
     assert (none.json["config"]["priceSchedule"], none.json["config"]["ignoreAddresses"]) == ([], [])

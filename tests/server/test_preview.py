@@ -82,7 +82,7 @@ async def test_the_first_worked_example(service: Service) -> None:
         "fitsFromExpiryMinutes": 15,
     }
     [hint] = answer.json["hints"]
-    assert hint.startswith("at 120 minutes this ladder takes ")
+    assert hint.startswith("a 120-minute bid life needs about ")
 
 
 async def test_the_balance_is_of_this_moment(service: Service) -> None:

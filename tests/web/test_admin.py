@@ -46,11 +46,11 @@ def test_the_installation_is_shown_as_it_is(operator: Visitor, admin: Person) ->
         """The page asks once, and a program may be slow to answer just then."""
         page.reload()
         settled(page)
-        return page.get_by_text("Everything answers").is_visible()
+        return page.get_by_text("All systems up").is_visible()
 
     until(is_all_well, "everything to answer")
     for peer in told["peers"]:
-        expect(page.locator(".rows li").filter(has_text=peer["name"]).first).to_contain_text("answers")
+        expect(page.locator(".rows li").filter(has_text=peer["name"]).first).to_contain_text("up")
     expect(page.locator(".number").filter(has_text="Workers")).to_contain_text(f"of {told['mostWorkers']:,}")
     expect(page.get_by_role("link", name="Admin")).to_have_attribute("aria-current", "page")
     operator.screenshot("admin-state")
@@ -60,7 +60,7 @@ def test_an_address_comes_on_the_list_and_off_it(operator: Visitor, admin: Perso
     operator.allow("400")
     newcomer = Person(service)
     page = operator.open("#/admin?tab=whitelist")
-    field = page.get_by_label("Address that may sign in")
+    field = page.get_by_label("Address to allow")
     field.fill("bc1qnotone")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".field.faulty")).to_be_visible()
@@ -69,8 +69,8 @@ def test_an_address_comes_on_the_list_and_off_it(operator: Visitor, admin: Perso
     expect(page.locator(f'code[title="{newcomer.address}"]')).to_be_visible()
     operator.screenshot("admin-whitelist")
 
-    page.get_by_role("button", name=f"Take {newcomer.address} off the list?").click()
-    page.get_by_role("dialog").get_by_role("button", name="Take off").click()
+    page.get_by_role("button", name=f"Remove {newcomer.address} from the whitelist?").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.locator(f'code[title="{newcomer.address}"]')).to_have_count(0)
     listed = [each["address"] for each in admin.ok("GET", "/api/admin/whitelist?limit=500")["addresses"]]
     assert newcomer.address not in listed
@@ -82,7 +82,7 @@ def test_a_plan_is_ended_on_a_day(operator: Visitor, admin: Person, person: Pers
     page.get_by_label("Ends on").fill("2026-01-01")
     operator.screenshot("admin-plan")
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
-    expect(page.get_by_role("region", name="Users").locator("tbody tr")).to_contain_text("over")
+    expect(page.get_by_role("region", name="Users").locator("tbody tr")).to_contain_text("expired")
     (user,) = admin.ok("GET", f"/api/admin/users?address={person.address}")["users"]
     assert (user["planIsOver"], user["planEndsAt"][:10]) == (True, "2026-01-01")
 
@@ -90,7 +90,7 @@ def test_a_plan_is_ended_on_a_day(operator: Visitor, admin: Person, person: Pers
 def test_others_get_nothing_of_it(visitor: Visitor, person: Person) -> None:
     visitor.give_token(person)
     page = visitor.open("#/admin")
-    expect(page.get_by_text("This page is for administrators.")).to_be_visible()
+    expect(page.get_by_text("This page is for administrators only.")).to_be_visible()
     expect(page.get_by_role("link", name="Admin")).to_have_count(0)
     assert not [each.url for each in visitor.requests if "/api/admin" in each.url]
 

@@ -16,7 +16,7 @@ from tests.web.visitor import Person, Visitor
 
 pytestmark = pytest.mark.thorough  # web/test_foundation.py, with answers that do not come
 
-BANNER = "The server does not answer"
+BANNER = "Can't reach the server"
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_a_stop_is_kept_while_the_manager_is_away(visitor: Visitor, person: Pers
     try:
         page.get_by_role("button", name="Stop").click()
         page.get_by_role("dialog").get_by_role("button", name="Stop").click()
-        expect(page.get_by_role("status").filter(has_text="Your wish is kept")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="Your request is stored")).to_be_visible()
     finally:
         os.kill(manager, signal.SIGCONT)
     expect(page.locator(".page-head .state")).to_have_text("Stopped")
@@ -138,15 +138,15 @@ def test_trouble_of_marketplace_and_server_is_said(visitor: Visitor, person: Per
 
     # Until the next faults take its place: after a cycle that went well nothing is said of it any more.
     service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "rate_429", "count": 1000}])
-    said_soon(person, task, "venue_rate_limited", looks.get_by_text("The marketplace asks for a pause"))
-    expect(shown.locator(".state")).to_have_text("Needs a look")
+    said_soon(person, task, "venue_rate_limited", looks.get_by_text("Rate limited"))
+    expect(shown.locator(".state")).to_have_text("Needs attention")
     service.sim("PUT", "/sim/faults", [{"operation": "own_bids", "mode": "cut", "count": 1000}])
-    said_soon(person, task, "venue_unavailable", looks.get_by_text("The marketplace does not answer"))
-    expect(page.locator(".feed")).to_contain_text("The marketplace does not answer")
+    said_soon(person, task, "venue_unavailable", looks.get_by_text("Can't reach the marketplace"))
+    expect(page.locator(".feed")).to_contain_text("Can't reach the marketplace")
 
     with killed(service, visitor):
         banner = page.locator(".banner")
-        expect(banner).to_contain_text("The server does not answer. This page last reached it at ")
+        expect(banner).to_contain_text("Can't reach the server. Tasks may still be running. Data is from ")
         expect(shown.locator(".bids-cell .num")).to_have_text("2 / 2")
     # It comes back as in the first test here, and the page tries it every 19 s at the longest.
     expect(banner).to_have_count(0)

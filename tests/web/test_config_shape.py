@@ -66,7 +66,7 @@ def test_a_field_matters_only_in_its_modes(page: Modules) -> None:
     [
         ("bidExpiryMinutes", None, "16 min"),
         ("bidExpiryMinutes", 20, "20 min"),
-        ("minAgeSeconds", None, "the usual"),
+        ("minAgeSeconds", None, "the default"),
         ("maxFills", 0, "no limit"),
         ("maxFills", 7, "7"),
         ("feeRate", "hourFee", "Within an hour"),
@@ -74,7 +74,7 @@ def test_a_field_matters_only_in_its_modes(page: Modules) -> None:
         ("deliverTo", "vault", "The vault"),
         ("outbidEnabled", True, "on"),
         ("traitType", "", "none"),
-        ("bidPercentHigh", 0.75, "75 %"),
+        ("bidPercentHigh", 0.75, "75%"),
     ],
 )
 def test_a_value_is_said_in_words(page: Modules, name: str, value: Any, words: str) -> None:
@@ -89,3 +89,14 @@ def test_bounds_of_a_runes_floor_are_prices_of_a_token(page: Modules) -> None:
 
     assert bounds("rune", 0.35, 0.95) == "0.35 – 0.95"
     assert bounds("ordinals", 35_000, 95_000) == "35,000 – 95,000"
+
+
+def test_a_fault_names_fields_by_their_labels(page: Modules) -> None:
+    said = {
+        "slug: must not be empty": "Name: must not be empty",
+        "url: must begin with https://": "Address: must begin with https://",
+        "bidCount: must be 3, the bids of bidLevels": "Bids at a time: must be 3, the bids of “Custom levels”",
+        "priceSats: must not be below minPriceSats": "Price: must not be below “Never below”",
+        "hardly: a slug": "hardly: a slug",
+    }
+    assert {text: page.call("page.js", "withLabels", text) for text in said} == said

@@ -70,7 +70,7 @@ def test_what_the_plan_shows_is_placed(service: Installation, visitor: Visitor, 
     type_into(field(page, "maxBidTotal"), "2600000")
     expect(field(page, "maxBidTotal")).to_have_value("2,600,000")
     expect(page.locator(".rungs li")).to_have_count(4)
-    expect(page.locator(".plan-notes")).to_contain_text("The total is 2,600,000 sats.")
+    expect(page.locator(".plan-notes")).to_contain_text("This task's limit is 2,600,000 sats.")
     planned = plan_of(page, 3)
     assert planned[0] == 925_000
 
@@ -124,7 +124,7 @@ def test_an_edit_says_what_is_cancelled_and_what_it_was(
     page = opened(visitor, person, f"#/tasks/{task}/edit?bidPercentHigh=0.7&bidCount=1")
 
     expect(field(page, "bidPercentHigh")).to_have_value("70")
-    expect(page.locator(".changes li")).to_have_text(["Highest bid 80 % → 70 %", "Bids at a time 2 → 1"])
+    expect(page.locator(".changes li")).to_have_text(["Highest bid 80% → 70%", "Bids at a time 2 → 1"])
     expect(page.locator(".edit-sum")).to_contain_text("cancelled")
     changed = {"taskId": task, "bidPercentHigh": 0.7, "bidCount": 1}
     cancels = len(person.ok("POST", "/api/tasks/preview", changed)["cancels"])
@@ -146,7 +146,7 @@ def test_a_refusal_is_said_at_its_field(visitor: Visitor, person: Person, servic
     expect(field(page, "bidPercentLow")).to_have_attribute("aria-invalid", "true")
 
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Nothing was saved. 1 field above needs another value.")).to_be_visible()
+    expect(page.get_by_text("Nothing was saved. Fix 1 field above.")).to_be_visible()
     expect(field(page, "bidPercentLow")).to_have_value("95")
 
 
@@ -177,7 +177,7 @@ def test_what_was_typed_is_back_after_the_session_ended(
 
     expect(field(page, "bidCount")).to_have_value("7")
     expect(field(page, "maxBidTotal")).to_have_value("5,000,000")
-    expect(page.get_by_text("What you typed before is back.")).to_be_visible()
+    expect(page.get_by_text("Your unsaved changes are back.")).to_be_visible()
     assert person.get(task)["config"]["bidCount"] == 2
 
 
@@ -190,13 +190,13 @@ def test_a_start_asks_where_a_figure_stands_out_and_a_lost_answer_keeps_the_form
     type_into(field(page, "hardcapSats"), "1200000")
     plan_of(page, 5)
     page.get_by_role("button", name="Save and start").click()
-    expect(page.get_by_role("dialog")).to_contain_text("1,200,000 sats is 150 % of the floor of 800,000 sats")
+    expect(page.get_by_role("dialog")).to_contain_text("1,200,000 sats is 150% of the floor (800,000 sats)")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert person.ok("GET", "/api/tasks") == []
 
     page.route("**/api/tasks", lambda route: route.abort())
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("It is not known whether anything was changed")).to_be_visible()
+    expect(page.get_by_text("it's unknown whether anything changed")).to_be_visible()
     expect(field(page, "hardcapSats")).to_have_value("1,200,000")
 
 
@@ -269,8 +269,8 @@ def test_a_hostile_name_is_text(visitor: Visitor, person: Person) -> None:
     visitor.allow(r"console: .* 40[04] ")
     person.ok("POST", "/api/presets", {"name": HOSTILE, "config": {"hardcapSats": 5000, "tags": [HOSTILE]}})
     page = opened(visitor, person, "#/new")
-    expect(page.get_by_label("Begin with a preset")).to_contain_text(HOSTILE)
-    page.get_by_label("Begin with a preset").select_option(label=HOSTILE)
+    expect(page.get_by_label("Start from a preset")).to_contain_text(HOSTILE)
+    page.get_by_label("Start from a preset").select_option(label=HOSTILE)
     type_into(field(page, "slug"), HOSTILE)
 
     expect(page.locator(".field.faulty").filter(has=field(page, "slug"))).to_contain_text("Must be letters")

@@ -222,19 +222,19 @@ def test_a_tab_that_is_looked_at_takes_over_from_one_that_sleeps(visitor: Visito
 def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(local: Visitor) -> None:
     local.page.set_viewport_size({"width": 1000, "height": 400})
     page = local.open("#/wallet")
-    expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
+    expect(page.get_by_role("button", name="Preview")).to_be_visible()
     page.evaluate("scrollTo(0, 200)")
     page.get_by_role("link", name="Venues").click()
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
     page.get_by_role("link", name="Wallet").click()
-    expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
+    expect(page.get_by_role("button", name="Preview")).to_be_visible()
     draw(page)
     assert page.evaluate("scrollY") == 0
     page.evaluate("scrollTo(0, 150)")
     page.get_by_role("link", name="Venues").click()
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
     page.go_back()
-    expect(page.get_by_role("button", name="Show what would be sent")).to_be_visible()
+    expect(page.get_by_role("button", name="Preview")).to_be_visible()
     draw(page)
     until(lambda: page.evaluate("scrollY") == 150, "the place where one was")
 
@@ -251,9 +251,9 @@ def test_a_link_from_elsewhere_leads_straight_there(path: str, title: str, visit
 
 def test_an_amount_that_cannot_be_read_is_not_all_there_is(local: Visitor) -> None:
     page = local.open("#/wallet")
-    type_into(page.get_by_label("Sats that arrive"), "half of it")
-    page.get_by_role("button", name="Show what would be sent").click()
-    expect(page.get_by_label("Sats that arrive")).to_be_focused()
+    type_into(page.get_by_label("Amount to receive"), "half of it")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_label("Amount to receive")).to_be_focused()
     page.wait_for_timeout(500)
     assert not [each for each in local.requests if each.url.endswith("/api/wallet/withdraw")]
 
@@ -262,15 +262,15 @@ def test_a_withdrawal_that_was_changed_meanwhile_is_not_offered_for_sending(loca
     held: list[Route] = []
     local.page.route("**/api/wallet/withdraw", lambda route: held.append(route))
     page = local.open("#/wallet")
-    type_into(page.get_by_label("Sats that arrive"), "1000")
-    page.get_by_role("button", name="Show what would be sent").click()
-    expect(page.get_by_role("button", name="Show what would be sent")).to_be_disabled()
-    type_into(page.get_by_label("Sats that arrive"), "")
+    type_into(page.get_by_label("Amount to receive"), "1000")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("button", name="Preview")).to_be_disabled()
+    type_into(page.get_by_label("Amount to receive"), "")
     until(lambda: page.evaluate("1") and held, "the question")
     quote = {"destination": resident.address, "sentSats": 1000, "feeSats": 200, "leftOut": []}
     held[0].fulfill(json=quote)
-    expect(page.get_by_role("button", name="Show what would be sent")).to_be_enabled()
-    expect(page.get_by_role("button", name="Hold to send it")).to_have_count(0)
+    expect(page.get_by_role("button", name="Preview")).to_be_enabled()
+    expect(page.get_by_role("button", name="Hold to send")).to_have_count(0)
 
 
 def test_a_text_is_marked_beyond_a_dialog_without_ending_it(quiet: Page) -> None:
@@ -342,7 +342,7 @@ def test_a_filter_keeps_the_cursor_while_one_types(local: Visitor) -> None:
 def test_a_screen_that_cannot_be_drawn_leaves_the_brake(local: Visitor) -> None:
     local.allow("RangeError|Invalid time")
     page = local.open("#/history?days=1e300")
-    expect(page.get_by_role("alert")).to_contain_text("could not be drawn")
+    expect(page.get_by_role("alert")).to_contain_text("couldn't be drawn")
     expect(page.get_by_role("radio", name="Halt")).to_be_enabled()
     page.get_by_role("link", name="Venues").click()
     expect(page.get_by_role("heading", level=1, name="Venues")).to_be_visible()
@@ -378,7 +378,7 @@ def test_a_stop_is_only_said_to_be_kept_where_it_could_be_stored(quiet: Page) ->
     }"""
     errors = ["The manager is away", "The database cannot be asked", "The database is damaged", "Not in force"]
     manager, *others = quiet.evaluate(words, [{"error": error, "message": "Look"} for error in errors])
-    assert manager == "The manager is away. Your wish is kept: the task stops as soon as it is back."
+    assert manager == "The task manager is down. Your request is stored: the task stops as soon as it is back."
     assert others == [f"{error}. Look." for error in errors[1:]]
 
 

@@ -71,11 +71,11 @@ def test_what_was_bought_is_there_by_the_servers_figures(visitor: Visitor, buyer
 def test_a_filter_stands_in_the_address(visitor: Visitor) -> None:
     page = opened(visitor)
     page.get_by_role("button", name="Sold", exact=True).click()
-    expect(page.get_by_text("Nothing was bought or sold in this time.")).to_be_visible()
+    expect(page.get_by_text("Nothing was bought or sold in this period.")).to_be_visible()
     assert "side=sell" in page.url
     page.reload()
     expect(page.get_by_role("button", name="Sold", exact=True)).to_have_attribute("aria-pressed", "true")
-    expect(page.get_by_text("Nothing was bought or sold in this time.")).to_be_visible()
+    expect(page.get_by_text("Nothing was bought or sold in this period.")).to_be_visible()
 
 
 def test_trades_go_out_as_a_file(visitor: Visitor) -> None:
@@ -95,7 +95,7 @@ def test_every_marketplace_says_what_it_takes(visitor: Visitor, buyer: Person) -
     def do_all_answer() -> bool:
         """Tells whether all are said to; the page asks once, and the gateway may be slow to answer just then."""
         settled(page)
-        if all(card.get_by_text("Answers", exact=True).first.is_visible() for card in cards.values()):
+        if all(card.get_by_text("Connected", exact=True).first.is_visible() for card in cards.values()):
             return True
         page.reload()
         return False
@@ -103,7 +103,7 @@ def test_every_marketplace_says_what_it_takes(visitor: Visitor, buyer: Person) -
     until(do_all_answer, "every marketplace to answer")
     for venue in venues:
         card = cards[venue["name"]]
-        expect(card).to_contain_text("Answers")
+        expect(card).to_contain_text("Connected")
         expect(card).to_contain_text("collections" if venue["kinds"] else "takes no bids")
 
 
@@ -119,8 +119,8 @@ def test_a_marketplace_whose_key_has_a_day_shows_what_is_left_of_it(visitor: Vis
         page.reload()  # it may have been open
         card = page.get_by_role("region", name=venues[0]["title"], exact=True)
         expect(card).to_contain_text("1,100 of 2,000 left")
-        expect(card).to_contain_text("yours: 300 of a share of 850")
-        expect(card.get_by_role("meter", name="Calls of today")).to_have_attribute("aria-valuenow", "900")
-        expect(card).not_to_contain_text("no limit is known")
+        expect(card).to_contain_text("yours: 300 of your share of 850")
+        expect(card.get_by_role("meter", name="Calls today")).to_have_attribute("aria-valuenow", "900")
+        expect(card).not_to_contain_text("no known limit")
     finally:
         page.unroute("**/api/venues")

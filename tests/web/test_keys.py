@@ -136,7 +136,7 @@ def test_the_help_names_the_keys_and_gives_the_focus_back(at_more: Page) -> None
     link = at_more.get_by_role("navigation", name="Main").get_by_role("link", name="Wallet")
     link.focus()
     at_more.keyboard.press("?")
-    dialog = at_more.get_by_role("dialog", name="Keys")
+    dialog = at_more.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog).to_be_visible()
     assert dialog.locator("kbd").count() > 10
     at_more.keyboard.press("Escape")

@@ -78,9 +78,9 @@ def test_an_item_is_listed_from_the_page_and_shown_as_sold(visitor: Visitor, sel
     page.get_by_role("link", name="The One").click()
     type_into(page.get_by_label("Never below"), "90000")
     page.get_by_text("Marketplace, tags").click()
-    type_into(page.get_by_label("Checks the market every"), "5")
+    type_into(page.get_by_label("Check the market every"), "5")
     page.get_by_label("Tags").fill("quick")
-    plan = page.get_by_role("region", name="What comes of it now")
+    plan = page.get_by_role("region", name="What it would do now")
     expect(plan).to_contain_text("105,000 sats")
     expect(plan.locator(".facts")).to_contain_text("90,000")
 
@@ -111,18 +111,18 @@ def test_a_cheaper_signature_is_told_of_until_the_end(visitor: Visitor, seller: 
     task = seller.listed()
     visitor.allow(rf"404.*/api/autolist/{task}/")  # what was asked of the task just before it was gone
     page = visitor.open(f"#/listings/{task}")
-    expect(number(page, "Lowest signature")).to_contain_text("105,000")
+    expect(number(page, "Lowest live price")).to_contain_text("105,000")
 
     page.get_by_role("button", name="Edit").click()
-    type_into(page.get_by_label("Part of the reference"), "130")
-    expect(page.get_by_role("region", name="What comes of it now")).to_contain_text("130,000 sats")
+    type_into(page.get_by_label("Share of the reference"), "130")
+    expect(page.get_by_role("region", name="What it would do now")).to_contain_text("130,000 sats")
     page.get_by_role("button", name="Save").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Ask 130,000 sats for The One?")
+    expect(dialog).to_contain_text("List The One at 130,000 sats?")
     dialog.get_by_role("button", name="Save").click()
 
     expect(number(page, "Price")).to_contain_text("130,000")
-    expect(number(page, "Lowest signature")).to_contain_text("105,000")
+    expect(number(page, "Lowest live price")).to_contain_text("105,000")
     expect(page.get_by_role("region", name="Why")).to_contain_text("Raised")
 
     stays = "The signature at 105,000 sats stays valid until the inscription moves."
@@ -134,7 +134,7 @@ def test_a_cheaper_signature_is_told_of_until_the_end(visitor: Visitor, seller: 
     assert seller.market() == [130_000]
 
     page.get_by_role("button", name="Delete").click()
-    expect(dialog).to_contain_text("The listing at 130,000 sats is taken off the market.")
+    expect(dialog).to_contain_text("Delists it from 130,000 sats.")
     expect(dialog).to_contain_text(stays)
     dialog.get_by_role("button", name="Cancel").click()
     assert len(seller.tasks()) == 1
@@ -200,9 +200,9 @@ def test_what_is_wrong_is_said_at_its_field(visitor: Visitor, seller: Seller) ->
     price = page.get_by_role("textbox", name="Price", exact=True)
     expect(price).to_have_attribute("aria-invalid", "true")
     page.get_by_role("button", name="Create, start later").click()
-    expect(page.get_by_text("Write the price.")).to_be_visible()
+    expect(page.get_by_text("Enter a price.")).to_be_visible()
     type_into(price, "0.0025 btc")
-    expect(page.get_by_role("region", name="What comes of it now")).to_contain_text("250,000 sats")
+    expect(page.get_by_role("region", name="What it would do now")).to_contain_text("250,000 sats")
     expect(price).not_to_have_attribute("aria-invalid", "true")
     assert seller.tasks() == []
 
@@ -216,7 +216,7 @@ def test_an_item_elsewhere_has_to_come_to_the_vault_first(visitor: Visitor, sell
     expect(elsewhere.locator(f'code[title="{seller.wallet["vault"]}"]')).to_have_count(1)
     expect(elsewhere.get_by_role("link")).to_have_count(0)
     visitor.open(f"#/list?inscription={seller.inscription}")
-    expect(page.get_by_text("so it cannot be listed yet")).to_be_visible()
+    expect(page.get_by_text("so it can't be listed yet")).to_be_visible()
     expect(page.get_by_role("button", name="Create and start")).to_have_count(0)
 
 

@@ -82,7 +82,7 @@ def test_rows_show_what_the_interface_says(visitor: Visitor, person: Person) -> 
     assert me["stats"]["openBids"] == 2
     expect(numbers.nth(0)).to_contain_text(f"{me['stats']['exposure']:,}")
     expect(numbers.nth(1)).to_contain_text(f"{wallet['ifAllFillNow']:,}")
-    expect(numbers.nth(1)).to_contain_text(f"at most, ever: {wallet['worstLoss']:,} sats")
+    expect(numbers.nth(1)).to_contain_text(f"Most you could lose: {wallet['worstLoss']:,} sats")
     expect(numbers.nth(2)).to_contain_text("2 / 2")  # none of those on paper
     expect(numbers.nth(3)).to_contain_text(f"{wallet['biddingWallet']['balanceSats']:,}")
     # In one line, or in two where they went live far apart.
@@ -132,7 +132,7 @@ def test_a_halt_names_true_numbers_and_is_said(visitor: Visitor, person: Person)
 
     page.get_by_role("radio", name="Halt").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Takes 2 bids of 130,000 sats off the market.")
+    expect(dialog).to_contain_text("Cancels 2 open bids (130,000 sats).")
     dialog.get_by_role("button", name="Halt").click()
 
     expect(page.get_by_role("status").filter(has_text="Your open bids are being cancelled.")).to_be_visible()
@@ -160,8 +160,8 @@ def test_nothing_to_show_says_what_to_do(browser: Browser, service: Installation
         visitor.give_token(person)
         page = visitor.open()
         expect(page.get_by_text("No task yet")).to_be_visible()
-        expect(page.get_by_text("Nothing is for sale")).to_be_visible()
-        expect(page.get_by_text("Quiet so far")).to_be_visible()
+        expect(page.get_by_text("Nothing for sale")).to_be_visible()
+        expect(page.get_by_text("Nothing yet.")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         visitor.check()
 
@@ -174,26 +174,26 @@ def test_bids_are_found_chosen_and_handled_together(visitor: Visitor, person: Pe
     page = visitor.open("#/bids")
     page.get_by_role("searchbox").fill("cat")
     expect(page.locator(".task-row")).to_have_count(2)
-    page.get_by_label("Choose all shown").check()
+    page.get_by_label("Select all shown").check()
     page.get_by_role("button", name="Tags").click()
     page.get_by_label("Tag to add").fill("meow")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".task-row .label-tag", has_text="meow")).to_have_count(2)
     assert [task["tags"] for task in person.ok("GET", "/api/tasks")] == [["meow"], ["meow"], []]
     # The rows may say so by an event before the answer comes, which ends the choice.
-    expect(page.get_by_label("Choose all shown")).not_to_be_checked()
+    expect(page.get_by_label("Select all shown")).not_to_be_checked()
 
-    page.get_by_label("Choose all shown").check()
+    page.get_by_label("Select all shown").check()
     page.get_by_role("button", name="Start").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("2 tasks only on paper.")
+    expect(dialog).to_contain_text("2 tasks are dry runs.")
     dialog.get_by_role("button", name="Start").click()
     expect(page.locator(".task-row .state", has_text="On paper")).to_have_count(2)
-    expect(page.get_by_label("Choose all shown")).not_to_be_checked()  # again the rows may be before the answer
+    expect(page.get_by_label("Select all shown")).not_to_be_checked()  # again the rows may be before the answer
 
-    page.get_by_label("Choose all shown").check()
+    page.get_by_label("Select all shown").check()
     page.get_by_role("button", name="Delete").click()
-    dialog.get_by_label("Type 2 to go on").fill("2")
+    dialog.get_by_label("Type 2 to continue").fill("2")
     dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("2 tasks deleted.")).to_be_visible()
     assert [task["slug"] for task in person.ok("GET", "/api/tasks")] == ["one-dog"]

@@ -50,7 +50,7 @@ def opened(visitor: Visitor, tab: str) -> Page:
 def test_a_name_is_text_whatever_is_in_it(setter: Visitor, owner: Person) -> None:
     page = opened(setter, "look")
     name = "<img src=x onerror=alert(1)> & co"
-    page.get_by_label("Your name here").fill(name)
+    page.get_by_label("Display name").fill(name)
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".account")).to_have_text(name)
     assert owner.ok("GET", "/api/auth/me")["displayName"] == name
@@ -59,10 +59,10 @@ def test_a_name_is_text_whatever_is_in_it(setter: Visitor, owner: Person) -> Non
 
 def test_a_token_is_made_shown_once_and_ended(setter: Visitor, owner: Person) -> None:
     page = opened(setter, "access")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create token").click()
     page.get_by_label("Name").fill("A watcher")
     page.get_by_label("stop and brake").check()
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create token").click()
     token = page.locator(".note.good code").get_attribute("title")
     assert token
     (made,) = owner.ok("GET", "/api/tokens")
@@ -71,9 +71,9 @@ def test_a_token_is_made_shown_once_and_ended(setter: Visitor, owner: Person) ->
     page.reload()
     expect(page.get_by_role("cell", name="A watcher", exact=True)).to_be_visible()
     assert token not in page.content()
-    page.get_by_role("button", name="End the token A watcher").click()
-    page.get_by_role("dialog").get_by_role("button", name="End", exact=True).click()
-    expect(page.get_by_text("No program has a token")).to_be_visible()
+    page.get_by_role("button", name="Revoke the token A watcher").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
+    expect(page.get_by_text("No API tokens yet")).to_be_visible()
 
 
 def test_a_ceiling_falls_at_once_and_rises_with_a_signature_only(setter: Visitor, owner: Person) -> None:
@@ -101,14 +101,14 @@ def test_a_budget_is_made_and_deleted(setter: Visitor, owner: Person) -> None:
     page = opened(setter, "limits")
     page.get_by_role("button", name="New budget").click()
     page.get_by_label("Name").fill("Cats together")
-    type_into(page.get_by_label("Open at once"), "0.01 btc")
+    type_into(page.get_by_label("Open at a time"), "0.01 btc")
     page.get_by_role("button", name="New budget").click()
     expect(page.get_by_role("cell", name="Cats together", exact=True)).to_be_visible()
     (made,) = owner.ok("GET", "/api/budgets")
     assert (made["maxOpenSats"], made["spendCapSats"]) == (1_000_000, 0)
     page.get_by_role("button", name="Delete the budget Cats together").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("No budget yet")).to_be_visible()
+    expect(page.get_by_text("No budgets yet")).to_be_visible()
 
 
 def test_a_hook_is_refused_in_words_made_and_deleted(setter: Visitor, owner: Person) -> None:
@@ -121,29 +121,29 @@ def test_a_hook_is_refused_in_words_made_and_deleted(setter: Visitor, owner: Per
     expect(page.locator(".toast")).to_have_count(0)
     page.get_by_label("Address").fill("https://hooks.example/in/secret-path")
     page.get_by_role("button", name="New hook").click()
-    expect(page.get_by_text("It is not shown again")).to_be_visible()
+    expect(page.get_by_text("it won't be shown again")).to_be_visible()
     expect(page.locator(".hook code")).to_have_text("https://hooks.example/...")
     page.locator(".hook").get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("Nobody is told yet")).to_be_visible()
+    expect(page.get_by_text("None yet: get fills")).to_be_visible()
 
 
 def test_a_mail_hook_waits_for_the_code_of_its_mail(setter: Visitor, owner: Person, mails: MailServer) -> None:
     setter.allow("400")
     page = opened(setter, "hooks")
     page.get_by_role("button", name="New hook").click()
-    page.get_by_label("To", exact=True).select_option(label="Mail")
+    page.get_by_label("To", exact=True).select_option(label="Email")
     page.get_by_label("Address").fill("mailto:ann@mail.example")
     page.get_by_role("button", name="New hook").click()
     hook = page.locator(".hook")
-    expect(hook.locator(".state")).to_have_text("Waits for its code")
-    expect(hook.get_by_role("button", name="Try it")).to_have_count(0)
+    expect(hook.locator(".state")).to_have_text("Waiting for its code")
+    expect(hook.get_by_role("button", name="Send a test")).to_have_count(0)
     until(lambda: mails.got, "the mail with the code")
-    page.get_by_label("Code from the mail").fill("WRNG-WRNG")
+    page.get_by_label("Code from the email").fill("WRNG-WRNG")
     page.get_by_role("button", name="Confirm").click()
     expect(hook.get_by_role("alert")).to_have_text("Code: is not the one in the newest mail; tries left: 4.")
     setter.screenshot("hook waits for its code")
-    page.get_by_label("Code from the mail").fill(f" {mails.got[-1].code} ")
+    page.get_by_label("Code from the email").fill(f" {mails.got[-1].code} ")
     page.get_by_role("button", name="Confirm").click()
     expect(hook.locator(".state")).to_have_text("Works")
     assert not owner.ok("GET", "/api/hooks")[0]["waitsForCode"]
@@ -157,7 +157,7 @@ def test_presets_go_out_and_come_in_as_a_file(setter: Visitor, owner: Person, tm
     owner.ok("POST", "/api/presets", {"name": "Low and wide", "config": {"bidCount": 3, "hardcapSats": 90_000}})
     page = opened(setter, "presets")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Save as a file").click()
+        page.get_by_role("button", name="Export to a file").click()
     saved = json.loads(Path(download.value.path()).read_text())
     assert [each["name"] for each in saved["presets"]] == ["Low and wide"]
 
@@ -166,7 +166,7 @@ def test_presets_go_out_and_come_in_as_a_file(setter: Visitor, owner: Person, tm
     file.write_text(json.dumps(saved))
     page.locator('input[type="file"]').set_input_files(file)
     page.get_by_role("dialog").get_by_role("button", name="Replace").click()
-    expect(page.get_by_text("The presets of the file are here.")).to_be_visible()
+    expect(page.get_by_text("Presets imported.")).to_be_visible()
     assert owner.ok("GET", "/api/presets")[0]["config"]["bidCount"] == 7
 
 
@@ -174,15 +174,15 @@ def test_signing_out_everywhere_ends_this_session_too(visitor: Visitor, person: 
     visitor.allow("401")
     visitor.give_token(person)
     page = visitor.open("#/settings?tab=access")
-    page.get_by_role("button", name="End all of them").click()
-    page.get_by_role("dialog").get_by_role("button", name="End all of them").click()
-    expect(page.get_by_text(re.compile("session ended", re.IGNORECASE))).to_be_visible()
+    page.get_by_role("button", name="Sign out everywhere").click()
+    page.get_by_role("dialog").get_by_role("button", name="Sign out everywhere").click()
+    expect(page.get_by_text(re.compile("session has ended", re.IGNORECASE))).to_be_visible()
     assert person.call("GET", "/api/auth/me").status_code == 401
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("tab", "form"), [("access", "Make a token"), ("limits", "New budget"), ("hooks", "New hook"), ("presets", "")]
+    ("tab", "form"), [("access", "Create token"), ("limits", "New budget"), ("hooks", "New hook"), ("presets", "")]
 )
 def test_each_part_is_accessible_and_not_too_wide(tab: str, form: str, setter: Visitor) -> None:
     page = opened(setter, tab)

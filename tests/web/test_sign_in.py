@@ -94,7 +94,7 @@ def test_each_wallet_is_found_late_may_refuse_may_be_old_and_signs_in_with_its_a
     see_refused(page, "Nothing was signed", "Try again whenever you like")
     expect(row(page, wallet)).to_be_enabled()
     before = page.evaluate("() => window.shownBefore")
-    assert [text.endswith("Not found") for text in before] == [True] * len(NAMES)
+    assert [text.endswith("Not installed") for text in before] == [True] * len(NAMES)
     expect(page.get_by_role("button", name="UniSat")).to_have_count(1 if wallet == "unisat" else 0)
     visitor.check()
 
@@ -102,7 +102,7 @@ def test_each_wallet_is_found_late_may_refuse_may_be_old_and_signs_in_with_its_a
     visitor.allow("status of 401")
     page.evaluate("() => { window.walletsMood.refuses = false; window.walletsMood.isOld = true; }")
     row(page, wallet).click()
-    see_refused(page, "signed in an older way", "Pick a Taproot (bc1p…) or native SegWit (bc1q…) address")
+    see_refused(page, "used an older signature type", "Pick a Taproot (bc1p…) or native SegWit (bc1q…) address")
     visitor.check()
 
     visitor.begin_again()
@@ -184,7 +184,7 @@ def test_the_text_to_be_signed_is_shown_on_demand_and_a_wait_can_be_ended(visito
     text = page.locator("details pre")
     expect(text).to_contain_text(f"Sign in to Bidkeeper at 127.0.0.1:{visitor.service.port}")
     expect(text).to_contain_text(f"Address: {stranger.address}")
-    expect(page.get_by_text("UniSat has a window open")).to_be_visible()
+    expect(page.get_by_text("Confirm in UniSat's window")).to_be_visible()
     expect(row(page, "unisat")).to_be_disabled()
     page.get_by_role("button", name="Cancel").click()
     see_refused(page, "Nothing was signed", "")
@@ -202,7 +202,7 @@ def test_a_signature_of_another_account_is_refused(visitor: Visitor, stranger: P
 
     row(page, "unisat").click()
 
-    see_refused(page, "does not fit the address", "Is UniSat still on the account")
+    see_refused(page, "doesn't match the address", "Check that UniSat is still on the same account")
 
 
 @pytest.mark.thorough_cases("1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2")
@@ -217,7 +217,7 @@ def test_an_address_of_another_kind_is_told_which_to_pick(visitor: Visitor, stra
 
     row(page, "unisat").click()
 
-    see_refused(page, "This address cannot sign in", "Bitcoin's main network")
+    see_refused(page, "This address can't sign in", "mainnet")
 
 
 def test_a_wallet_without_an_address_is_said_to_have_none(visitor: Visitor, stranger: Person) -> None:
@@ -232,7 +232,7 @@ def test_a_wallet_without_an_address_is_said_to_have_none(visitor: Visitor, stra
         expect(note).to_have_count(0)
         page.evaluate("() => window.answer()")
 
-        expect(note, answer).to_contain_text(re.compile("gave no Bitcoin address|could not do it"))
+        expect(note, answer).to_contain_text(re.compile("returned no Bitcoin address|couldn't do it"))
         assert token_in(page) is None, answer
 
 
@@ -245,7 +245,7 @@ def test_what_a_wallet_says_is_shown_as_words(visitor: Visitor, stranger: Person
 
     row(page, "unisat").click()
 
-    see_refused(page, "UniSat could not do it", "It says: <img src=x onerror=alert(1)>")
+    see_refused(page, "UniSat couldn't do it", "It says: <img src=x onerror=alert(1)>")
 
 
 def test_staying_signed_in_on_the_device_is_for_every_tab_and_else_for_this_one(
@@ -281,7 +281,7 @@ def test_a_session_that_ended_leads_back_to_where_it_was(visitor: Visitor, stran
     )  # as from another device
 
     assert answer.status == 200
-    expect(page.get_by_role("alert")).to_contain_text("Your session ended")
+    expect(page.get_by_role("alert")).to_contain_text("Your session has ended")
     row(page, "xverse").click()
     see_signed_in(page)
 
@@ -307,7 +307,7 @@ def test_a_wallet_whose_address_is_not_on_the_list_is_told_so(guest: Visitor, st
 
     row(page, "phantom").click()
 
-    see_refused(page, "This address may not sign in here yet", "The operator keeps a list")
+    see_refused(page, "This address isn't on the whitelist yet", "Send this address to the operator")
     expect(page.get_by_role("alert").get_by_title(somebody.address)).to_be_visible()
 
 
@@ -321,7 +321,7 @@ def test_a_text_that_is_too_old_is_not_the_persons_fault(guest: Visitor, strict:
 
     row(page, "okx").click()
 
-    see_refused(page, "The text was too old", "Try again and you get a new one")
+    see_refused(page, "The text has expired", "Try again to get a new one")
 
 
 def test_the_play_wallet_is_the_first_and_largest_choice(guest: Visitor, strict: Installation) -> None:

@@ -17,16 +17,20 @@ from tests.web.visitor import Person, Visitor
 @pytest.mark.parametrize(
     ("detail", "since", "words"),
     [
-        ("task, frees in 150 s", 0, "This task's signed bids reach their limit. Enough expires in 3 min."),
-        ("task, frees in 150 s", 130, "This task's signed bids reach their limit. Enough expires in 20 s."),
-        ("task, frees in 150 s", 151, "This task's signed bids reach their limit. Enough has expired since."),
+        ("task, frees in 150 s", 0, "This task's signing limit is reached. Enough frees up in 3 min."),
+        ("task, frees in 150 s", 130, "This task's signing limit is reached. Enough frees up in 20 s."),
+        ("task, frees in 150 s", 151, "This task's signing limit is reached. Enough has freed up since."),
         (
             "user, kept for renewals, frees in 42 s",
             0,
-            "Your signed bids leave room only for renewals of open bids. Enough expires in 42 s.",
+            "Your signing limit: the remaining room is reserved for renewals. Enough frees up in 42 s.",
         ),
-        ("installation, kept for renewals", 9, "All users' signed bids leave room only for renewals of open bids."),
-        ("hardcap", 0, "The hard cap holds it down: raise it, or lower the range."),
+        (
+            "installation, kept for renewals",
+            9,
+            "All users' signing limit: the remaining room is reserved for renewals.",
+        ),
+        ("hardcap", 0, "The hard cap leaves no room: raise it, or lower the range."),
     ],
 )
 def test_a_wait_names_its_reason_and_counts_down(javascript: Modules, detail: str, since: int, words: str) -> None:
@@ -50,7 +54,7 @@ def test_the_use_of_the_limit_is_that_of_the_ceiling_that_binds(javascript: Modu
     (words,) = javascript.call("screens/task.js", "wantsOf", decision, {"me": None})
 
     assert "46,400,000 sats of 56,000,000 sats is signed and not expired" in words
-    assert "the rest is kept for renewals" in words
+    assert "the rest is reserved for renewals" in words
 
 
 def test_run_says_which_bids_wait_for_signatures_to_expire_and_until_when(
@@ -81,9 +85,9 @@ def test_run_says_which_bids_wait_for_signatures_to_expire_and_until_when(
     run.click()
 
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text(re.compile(rf"{slug}: [1-5] of 5 bids cannot be signed yet"))
-    expect(dialog).to_contain_text(re.compile(r"room for all of them at \d\d:\d\d(:\d\d)?, in \d+ min"))
-    expect(dialog).to_contain_text("until it expires, cancelled or not")
+    expect(dialog).to_contain_text(re.compile(rf"{slug}: [1-5] of 5 bids can't be signed yet"))
+    expect(dialog).to_contain_text(re.compile(r"All of them can at \d\d:\d\d(:\d\d)?, in \d+ min"))
+    expect(dialog).to_contain_text("until it expires, even if cancelled")
     assert person.ok("GET", "/api/control")["user"]["state"] == "halt", "nothing runs before the answer"
     dialog.get_by_role("button", name="Run").click()
     until(lambda: person.ok("GET", "/api/control")["user"]["state"] == "run", "the new state")
@@ -91,5 +95,7 @@ def test_run_says_which_bids_wait_for_signatures_to_expire_and_until_when(
 
     page.goto(f"/#/tasks/{task}")
     why = page.locator(".why-list")
-    expect(why).to_contain_text("This task's signed bids leave room only for renewals of open bids. Enough expires in")
-    expect(why).to_contain_text("the rest is kept for renewals of open bids")
+    expect(why).to_contain_text(
+        "This task's signing limit: the remaining room is reserved for renewals. Enough frees up in"
+    )
+    expect(why).to_contain_text("the rest is reserved for renewals")

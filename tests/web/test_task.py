@@ -67,7 +67,7 @@ def test_the_ladder_says_of_each_rung_what_the_service_says(
     assert [rung["priceSats"] for rung in told] == [900_000, 750_000, 600_000]
     skipped = [rung for rung in told if rung.get("fate") != "placed" and rung["reason"] != "kept"]
     assert [rung["reason"] for rung in skipped] == ["task_total"]
-    for i, (price, words) in enumerate([("900,000", "90 %"), ("750,000", "75 %"), ("600,000", "60 %")]):
+    for i, (price, words) in enumerate([("900,000", "90%"), ("750,000", "75%"), ("600,000", "60%")]):
         expect(rows(page).nth(i)).to_contain_text(price)
         expect(rows(page).nth(i)).to_contain_text(words)
     expect(rows(page).nth(0)).to_have_class("on")
@@ -80,7 +80,7 @@ def test_the_ladder_says_of_each_rung_what_the_service_says(
     # The task's cycles do not read the bids of others: the screen has looked at the marketplace itself.
     expect(picture.locator(".rank")).to_have_text(["#1", "#3"])
     page.get_by_role("button", name="As numbers").first.click()
-    expect(page.get_by_role("row", name="Bid of others 850,000")).to_be_visible()
+    expect(page.get_by_role("row", name="Others' bid 850,000")).to_be_visible()
 
 
 @pytest.mark.thorough
@@ -159,11 +159,11 @@ def test_pointing_at_the_chart_shows_that_moment_and_a_click_keeps_it(
     expect(page.locator(".why h2")).to_contain_text("at ")
     assert "at=" in page.url
     page.get_by_role("button", name="Settings").click()
-    expect(page.locator(".settings")).to_contain_text("As they were at")
+    expect(page.locator(".settings")).to_contain_text("Settings at")
 
 
-@pytest.mark.thorough_cases("False-stay until")
-@pytest.mark.parametrize(("cancels", "words"), [(True, "are cancelled."), (False, "stay until")])
+@pytest.mark.thorough_cases("False-stay open until")
+@pytest.mark.parametrize(("cancels", "words"), [(True, "Cancels 3 bids"), (False, "stay open until")])
 def test_stop_says_first_what_becomes_of_the_bids(
     cancels: bool, words: str, visitor: Visitor, service: Installation, person: Person
 ) -> None:
@@ -174,7 +174,7 @@ def test_stop_says_first_what_becomes_of_the_bids(
 
     page.keyboard.press("s")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("3 bids of 2,250,000 sats")
+    expect(dialog).to_contain_text("3 bids (2,250,000 sats)")
     expect(dialog).to_contain_text(words)
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
@@ -194,11 +194,11 @@ def test_what_a_dialog_says_of_the_bids_follows_them(visitor: Visitor, service: 
     expect(rows(page)).to_have_count(3)
     page.keyboard.press("s")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("3 bids of 2,250,000 sats are cancelled.")
+    expect(dialog).to_contain_text("Cancels 3 bids (2,250,000 sats).")
 
     service.sim("POST", "/sim/sell", {"slug": slug})
 
-    expect(dialog).to_contain_text("2 bids of 1,350,000 sats are cancelled.")
+    expect(dialog).to_contain_text("Cancels 2 bids (1,350,000 sats).")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 
@@ -213,7 +213,7 @@ def test_a_task_is_deleted_by_typing_its_name_only(visitor: Visitor, service: In
     page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("button", name="Delete the task").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("3 bids of 2,250,000 sats are cancelled.")
+    expect(dialog).to_contain_text("Cancels 3 bids (2,250,000 sats).")
     act = dialog.get_by_role("button", name="Delete")
     expect(act).to_be_disabled()
     dialog.get_by_role("textbox").fill("task-delet")
@@ -250,7 +250,7 @@ def test_a_start_with_unusual_numbers_is_asked_for_twice(
 
     page.get_by_role("button", name="Start").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("2,500,000 sats is 250 % of the floor, 1,000,000 sats")
+    expect(dialog).to_contain_text("2,500,000 sats is 250% of the floor (1,000,000 sats)")
     dialog.get_by_role("button", name="Cancel").click()
     assert not person.get(task)["isRunning"]
 
@@ -267,7 +267,7 @@ def test_the_brake_of_one_task_takes_its_bids_alone(visitor: Visitor, service: I
     page = opened(visitor, person, task)
 
     page.get_by_role("button", name="More", exact=True).click()
-    page.get_by_role("group", name="Brake of this task alone").get_by_role("button", name="Halt").click()
+    page.get_by_role("group", name="Brake for this task only").get_by_role("button", name="Halt").click()
     page.get_by_role("dialog").get_by_role("button", name="Halt").click()
 
     until(lambda: not service.live_prices(slug), "the halted task's bids")

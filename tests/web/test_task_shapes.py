@@ -233,7 +233,7 @@ def test_rows_that_were_left_out_are_one_tag_in_plain_words(javascript: Modules,
     rows = {"asks": 2, "ownBids": 1, "more": 1}
     tag, _ = javascript.call("parts/said.js", "tagsOf", detail | {"unreadRows": rows})
     assert (tag["kind"], tag["words"]) == ("limit", "4 rows not understood")
-    assert "rows in an unknown form: 2 of the asks, 1 of your bids, 1 of more." in tag["why"]
+    assert "rows in an unknown format: 2 of the asks, 1 of your bids, 1 of more." in tag["why"]
     for none in ({}, {"unreadRows": {}}):
         assert len(javascript.call("parts/said.js", "tagsOf", detail | none)) == 1
 

@@ -62,7 +62,7 @@ def test_a_task_without_balance_wants_sats_at_the_address_to_fund(javascript: Mo
     decision = {"rungs": [rung], "unpriced": [], "balance": 50_000, "feeReserve": 1_000, "fund": fund}
     javascript.value("texts/task.js", "")  # the screen's words
     (words,) = javascript.call("screens/task.js", "wantsOf", decision, {"me": None})
-    assert words == "26,000 sats more at bc1qone, which has 50,000 sats."
+    assert words == "26,000 sats more at bc1qone, which holds 50,000 sats."
 
 
 @pytest.mark.parametrize("code", [*CODES, *FaultCode], ids=lambda code: f"{type(code).__name__}.{code}")
@@ -79,11 +79,24 @@ def test_the_words_of_a_code_are_a_short_title_a_sentence_and_a_kind(code: Code)
 
 def test_a_code_is_shown_with_its_words(javascript: Modules) -> None:
     found = javascript.call("texts/reasons.js", "reasonOf", "kept")
-    assert found == {"title": "Kept", "why": "Close enough to where it should be.", "kind": "keep"}
+    assert found == {"title": "Kept", "why": "Close enough to its rung, so it stays.", "kind": "keep"}
 
 
 def test_a_code_of_tomorrow_is_shown_as_words_all_the_same(javascript: Modules) -> None:
     assert javascript.call("texts/reasons.js", "reasonOf", "not_yet_known")["title"] == "not yet known"
+
+
+def test_the_docs_explain_the_terms_of_the_page_in_the_same_words(javascript: Modules) -> None:
+    rows = re.findall(r"^\| \*\*.*", (WEB.parent / "docs" / "glossary.md").read_text(), re.M)
+    terms = javascript.value("texts/glossary.js", "TERMS")
+    assert rows == [f"| **{term}** | {meaning} |" for term, meaning in terms.values()]
+
+
+def test_every_term_that_a_screen_explains_is_in_the_glossary(javascript: Modules) -> None:
+    drawn = "".join(file.read_text() for file in JS.rglob("*.js"))
+    used = {*re.findall(r'<\$\{Term\} of="(\w+)"', drawn), *javascript.value("parts/why.js", "TERM_OF").values()}
+    assert len(used) > 10
+    assert used <= {*javascript.value("texts/glossary.js", "TERMS")}
 
 
 def texts() -> list[Path]:

@@ -147,6 +147,6 @@ export const decimalOf = (places = 0, unit = "") => ({
   guess: () => null,
   write: (number, locale) => writeDecimal(number, places, locale),
   edit: (number, locale) => writeDecimal(number, places, locale),
-  say: (number, locale) => `${writeDecimal(number, places, locale)}${unit && ` ${unit}`}`,
+  say: (number, locale) => `${writeDecimal(number, places, locale)}${unit === "%" ? unit : unit && ` ${unit}`}`,
   fault: (locale) => ({ fault: "field.no_number", values: { example: writeDecimal(92.5, 0, locale) } }),
 });

@@ -1,7 +1,7 @@
 // The fields of a task's config as the server declares them: type, bounds, default, words, and when they matter.
 import { signal } from "@preact/signals";
 import { get } from "./api.js";
-import { t } from "./page.js";
+import { define, t } from "./page.js";
 import "./texts/edit_fields.js";
 
 /** Fields by name, of both kinds of configs: {bidding, autolist}; null until they are known. */
@@ -17,6 +17,7 @@ export async function readShapes() {
 export function take({ bidding, autolist }) {
   const byName = (fields) => new Map(fields.map((field) => [field.name, field]));
   shapes.value = { bidding: byName([...bidding, ...beside()]), autolist: byName(autolist) };
+  for (const { name, label } of [...autolist, ...shapes.value.bidding.values()]) define({ [`field.of.${name}`]: label });
 }
 
 /** Fields that belong to the task and not to its config. */

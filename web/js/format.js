@@ -41,10 +41,10 @@ export function perToken(value) {
   return new Intl.NumberFormat("en-US", options).format(number);
 }
 
-/** A share of one as percent: 0.9 is "90 %", with a decimal where it has one. */
+/** A share of one as percent: 0.9 is "90%", with a decimal where it has one. */
 export function percent(part, decimals = 1) {
   if (isMissing(part) || !Number.isFinite(Number(part))) return NONE;
-  return `${new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }).format(100 * part)} %`;
+  return `${new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }).format(100 * part)}%`;
 }
 
 /** How many items, or tokens of a rune, which may be parts of one. */

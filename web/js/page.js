@@ -20,6 +20,16 @@ export function t(name, values = {}) {
   return typeof text === "function" ? text(values) : text;
 }
 
+/**
+ * Writes the names of a body's fields in a server's sentence as the page's forms do: every one before a colon or of several
+ * words that is known as "field.of.NAME".
+ */
+export const withLabels = (text) =>
+  text.replace(/^([A-Za-z]+)(?=: )|\b[a-z]+(?:[A-Z][a-z]+)+\b/g, (name, first) => {
+    const label = english[`field.of.${name}`];
+    return label === undefined ? name : first ? label : `“${label}”`;
+  });
+
 const rules = new Intl.PluralRules("en");
 
 /** Chooses by number: plural(2, {one: "bid", other: "bids"}). */

@@ -4,6 +4,7 @@ import { get, withQuery } from "../api.js";
 import { NONE, money, short, unit, unitName } from "../format.js";
 import { html, t } from "../page.js";
 import { Empty, Refused, Skeleton } from "./states.js";
+import { Term } from "./term.js";
 
 const PATHS = {
   overview: "M4 4h7v9H4zM13 4h7v5h-7zM13 11h7v9h-7zM4 15h7v5H4z",
@@ -81,10 +82,10 @@ export function Copyable({ text, head = 10, tail = 8, name = "" }) {
     <button class="plain" aria-label=${`${t("copy")} ${name}`.trim()} onClick=${copy}><${Icon} name="copy" />${isCopied && html`<em role="status">${t("copied")}</em>`}</button></span>`;
 }
 
-/** `columns`: [{name, cell(row), isNumber?, isWide?}]; `rows` with a key each by `keyOf`. */
+/** `columns`: [{name, cell(row), term?, isNumber?, isWide?}], `term` of the glossary; `rows` with a key each by `keyOf`. */
 export const Table = ({ label, columns, rows, keyOf, caption }) => html`<div class="table" tabindex="0" role="region" aria-label=${t("table.rows", { label })}><table>
   ${caption && html`<caption>${caption}</caption>`}
-  <thead><tr>${columns.map((each) => html`<th key=${each.name} scope="col" class=${each.isNumber ? "number-cell" : ""}>${each.name || html`<span class="sr">${t("table.acts")}</span>`}</th>`)}</tr></thead>
+  <thead><tr>${columns.map((each) => html`<th key=${each.name} scope="col" class=${each.isNumber ? "number-cell" : ""}>${each.name || html`<span class="sr">${t("table.acts")}</span>`}${each.term && html`<${Term} of=${each.term} />`}</th>`)}</tr></thead>
   <tbody>${rows.map((row) => html`<tr key=${keyOf(row)}>${columns.map((each) => html`<td key=${each.name} data-name=${each.name}
     class=${each.isNumber ? "number-cell" : ""}>${each.cell(row)}</td>`)}</tr>`)}</tbody></table></div>`;
 

@@ -5,6 +5,7 @@ import { heightOf, ladderShape } from "../ladder_shape.js";
 import { reasonOf } from "../texts/reasons.js";
 import { Money, Sized } from "./basics.js";
 import { Empty } from "./states.js";
+import { Term } from "./term.js";
 
 const NARROW = 560;
 
@@ -90,10 +91,10 @@ function sentenceOf(picture, shape, show) {
 
 /** What the ladder's lines are, each by its colour and its shape. */
 export const LadderLegend = () => html`<span class="legend">
-  <span><svg class="k-own-bar" viewBox="0 0 18 12" aria-hidden="true"><path d="M4 6h14" /><circle cx="4" cy="6" r="4" /></svg>${t("legend.own")}</span>
+  <span><svg class="k-own-bar" viewBox="0 0 18 12" aria-hidden="true"><path d="M4 6h14" /><circle cx="4" cy="6" r="4" /></svg>${t("legend.own")}<${Term} of="rung" /></span>
   <span><svg class="k-bids" viewBox="0 0 18 12" aria-hidden="true"><path d="M1 2h6v4h5v4h5" /></svg>${t("legend.bids")}</span>
-  <span><svg class="k-asks" viewBox="0 0 18 12" aria-hidden="true"><path d="M1 10h6v-4h5v-4h5" /></svg>${t("legend.asks")}</span>
-  <span><i class="k-band" />${t("legend.range")}</span></span>`;
+  <span><svg class="k-asks" viewBox="0 0 18 12" aria-hidden="true"><path d="M1 10h6v-4h5v-4h5" /></svg>${t("legend.asks")}<${Term} of="ask" /></span>
+  <span><i class="k-band" />${t("legend.range")}<${Term} of="range" /></span></span>`;
 
 /** The same as numbers: rows for a table. */
 export function ladderRows(picture) {

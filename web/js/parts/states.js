@@ -1,7 +1,7 @@
 // What stands where an answer will, is missing, or is refused.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html, t } from "../page.js";
+import { html, t, withLabels } from "../page.js";
 import { call } from "../api.js";
 import { place } from "../router.js";
 import { leaving } from "../store.js";
@@ -159,7 +159,7 @@ export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {
   // Without a place to store it no wish is kept; the answer says what is in force.
   if (status === 503 && isStop && !/database|force/.test(error)) return t("refusal.503.stop");
   const told = details.length ? details : [error, message].filter(Boolean);
-  if (told.length) return told.map(sentence).join(" ");
+  if (told.length) return told.map((each) => sentence(withLabels(each))).join(" ");
   return t([401, 404, 500].includes(status) ? `refusal.${status}` : "refusal.other");
 }
 

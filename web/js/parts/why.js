@@ -4,6 +4,15 @@ import { amount, percent, span } from "../format.js";
 import { now } from "../store.js";
 import { FAULTS, detailWords, markOf, plainWords, reasonOf } from "../texts/reasons.js";
 import { Price } from "./ladder.js";
+import { Term } from "./term.js";
+
+// Reasons and marks whose title is a term of the glossary.
+export const TERM_OF = {
+  kept: "kept", min_age: "too_young", renew: "rebid", renew_waits: "rebid", in_flight: "in_flight", outbid: "outbid", signed_limit: "signing_limit", hardcap: "hard_cap",
+  exposure_limit: "exposure", budget: "budget", quota: "calls", cold_start: "spike_guard", floor_spike: "spike_guard", thin_book: "vwap", reduce: "brake", halt: "brake",
+};
+
+const TermOf = ({ code }) => (TERM_OF[code] ? html`<${Term} of=${TERM_OF[code]} />` : null);
 
 /** `decision` as decision.js makes it; `time` is the moment looked at, null for now; `wants` are sentences of what more bids need. */
 export function Why({ decision, time, wants = [] }) {
@@ -16,9 +25,9 @@ export function Why({ decision, time, wants = [] }) {
   };
   return html`<div class="why-list">
     ${decision.faults.map((fault, i) => html`<${Fault} key=${i} fault=${fault} text=${decision.errors[i]} />`)}
-    ${decision.restraint && decision.restraint !== "run" && html`<${Note} title=${reasonOf(decision.restraint).title} why=${reasonOf(decision.restraint).why} />`}
+    ${decision.restraint && decision.restraint !== "run" && html`<${Note} title=${reasonOf(decision.restraint).title} why=${reasonOf(decision.restraint).why} code=${decision.restraint} />`}
     ${decision.hold && html`<${Note} title=${reasonOf(decision.hold).title} why=${once(decision.hold)} />`}
-    ${decision.marks.map((mark) => html`<${Note} key=${mark} title=${markOf(mark).title} why=${markOf(mark).why} />`)}
+    ${decision.marks.map((mark) => html`<${Note} key=${mark} title=${markOf(mark).title} why=${markOf(mark).why} code=${mark} />`)}
     ${decision.isDry && html`<p class="why-line"><b>${t("state.dry")}.</b> ${t("why.dry")}</p>`}
     <ol class="why-rungs">${decision.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} decided=${decision.time} time=${time} once=${once} isRune=${isRune} />`)}</ol>
     ${decision.unpriced.length > 0 && html`<ul class="why-more">${decision.unpriced.map((each) => html`<li key=${each.reason}>
@@ -32,7 +41,7 @@ export function Why({ decision, time, wants = [] }) {
   </div>`;
 }
 
-const Note = ({ title, why }) => html`<div class="note"><b>${title}</b><span class="quiet">${why}</span></div>`;
+const Note = ({ title, why, code }) => html`<div class="note"><b>${title}<${TermOf} code=${code} /></b><span class="quiet">${why}</span></div>`;
 
 function Fault({ fault, text }) {
   const words = plainWords(text);
@@ -42,11 +51,12 @@ function Fault({ fault, text }) {
 
 function Rung({ rung, decided, time, once, isRune }) {
   const { title, kind } = reasonOf(rung.reason);
+  const why = once(rung.reason);
   return html`<li class=${rung.isLive ? "on" : "off"}><i class="dot" aria-hidden="true" /><div>
     <span class="price" title=${isRune ? t("why.whole", { amount: amount(rung.price) }) : undefined}>${priceOf(rung, isRune)}</span>
     ${rung.share !== null && html` <span class="share" title=${t("why.of_reference")}>${percent(rung.share)}</span>`}
     ${rung.expires && html`<${Ends} expires=${rung.expires} time=${time} />`}
-    <p><b class=${rung.isLive ? "" : kind}>${rung.isLive ? title : t("ladder.no_bid", { why: title })}</b> <span>${once(rung.reason)}</span>${rung.detail && html` <${Detail} detail=${rung.detail} decided=${decided} time=${time} />`}</p></div></li>`;
+    <p><b class=${rung.isLive ? "" : kind}>${rung.isLive ? title : t("ladder.no_bid", { why: title })}</b>${why && html`<${TermOf} code=${rung.reason} />`} <span>${why}</span>${rung.detail && html` <${Detail} detail=${rung.detail} decided=${decided} time=${time} />`}</p></div></li>`;
 }
 
 /** Counts a wait down: the words are of the decision. */

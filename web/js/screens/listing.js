@@ -11,6 +11,7 @@ import { floorOf, groupsOf, isCheaper, paperPriceOf, standOf } from "../listing_
 import { setQuery } from "../router.js";
 import { cyclesOf, leaving, link, listingIds, listingOf, now, quietly, readListing, readListings, readVenues, restraintOf, venues, wallet } from "../store.js";
 import { Copyable, Icon, Money } from "../parts/basics.js";
+import { Term } from "../parts/term.js";
 import { NextCycle, State } from "../parts/state.js";
 import { Edit, deleteListing, startListing, stopListing } from "./listing/edit.js";
 import { Past, RANGES, Tabs, priceWords } from "./listing/tabs.js";
@@ -50,7 +51,7 @@ function Asked({ task, stand, series }) {
     <${Number} label=${t("listing.floor")} value=${html`<${Money} value=${floor} named=${floor > 0} />`}
       what=${floor > 0 && price !== null ? t("listing.floor.of", { share: percent(price / floor) }) : floor === null ? t("listing.floor.none") : ""} />
     <${Number} label=${t("listing.least")} value=${html`<${Money} value=${least} named=${least !== null} />`} what=${t(least === null ? "listing.least.none" : "listing.least.what")} />
-    <${Number} label=${t("word.lowest_signature")} name=${isLower ? "listing-held" : ""} value=${html`<${Money} value=${listing?.lowestOutstanding} named=${listing?.lowestOutstanding != null} />`}
+    <${Number} label=${html`${t("word.lowest_signature")}<${Term} of="lowest_live" />`} name=${isLower ? "listing-held" : ""} value=${html`<${Money} value=${listing?.lowestOutstanding} named=${listing?.lowestOutstanding != null} />`}
       what=${listing?.lowestOutstanding == null ? t("listing.lowest.none") : html`${t("listing.lowest.what")}${listing.lowestNote && html`<span class="listing-note">${listing.lowestNote}</span>`}`} /></section>`;
 }
 

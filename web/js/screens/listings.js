@@ -12,6 +12,7 @@ import { setQuery } from "../router.js";
 import { cyclesOf, listingIds, listingOf, listings, quietly, readListings } from "../store.js";
 import { Segments } from "../parts/field.js";
 import { Icon, Money } from "../parts/basics.js";
+import { Term } from "../parts/term.js";
 import { useSeen } from "../rows.js";
 import { NextCycle, State } from "../parts/state.js";
 import { faultOf, reasonOf } from "../texts/reasons.js";
@@ -114,5 +115,5 @@ function Sums() {
   return html`<section class="numbers listings-numbers" aria-label=${t("listings.sums")}>
     <div class="number"><span class="label">${t("listings.sale")}</span><b><${Money} value=${sum(sale, (each) => each.price)} named /></b><small>${t("listings.sale.what", { count: sale.length })}</small></div>
     <div class="number"><span class="label">${t("listings.sold")}</span><b><${Money} value=${sum(sold, (each) => each.proceeds ?? each.price)} named /></b><small>${t("listings.sold.what", { count: sold.length })}</small></div>
-    <div class="number"><span class="label">${t("listings.cheaper")}</span><b>${cheaper.length}</b><small>${t("listings.cheaper.what", { count: cheaper.length })}</small></div></section>`;
+    <div class="number"><span class="label">${t("listings.cheaper")}<${Term} of="lowest_live" /></span><b>${cheaper.length}</b><small>${t("listings.cheaper.what", { count: cheaper.length })}</small></div></section>`;
 }

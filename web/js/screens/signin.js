@@ -68,10 +68,10 @@ function usePlayAddress() {
 
 // Length of a bid's bar, its share of the floor, and why it is as it is.
 const RUNGS = [
-  { length: 330, share: "90 %", why: "first" },
-  { length: 276, share: "80 %", why: "kept" },
-  { length: 222, share: "70 %", why: "moved" },
-  { length: 168, share: "60 %", why: "kept" },
+  { length: 330, share: "90%", why: "first" },
+  { length: 276, share: "80%", why: "kept" },
+  { length: 222, share: "70%", why: "moved" },
+  { length: 168, share: "60%", why: "kept" },
 ];
 const RIVALS = [296, 254, 204, 148];
 

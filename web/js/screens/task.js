@@ -9,6 +9,7 @@ import { amount, clock, monthOf, span } from "../format.js";
 import { setQuery } from "../router.js";
 import { cyclesOf, link, listingIds, me, momentOf, now, readMoment, readVenues, taskIds, taskOf, venues } from "../store.js";
 import { Ladder, LadderLegend } from "../parts/ladder.js";
+import { Term } from "../parts/term.js";
 import { Why } from "../parts/why.js";
 import { Head } from "./task/head.js";
 import { LadderNumbers, NumbersSwitch, Past, useMoment } from "./task/time.js";
@@ -134,12 +135,12 @@ function Decision({ task, moment, chosen, isReading, onBack }) {
       ${decision.faults.length > 0 && html`<${Why} decision=${decision} time=${chosen} />`}</section>`;
   }
   return html`<section class=${`panel ladder-panel ${isReading ? "is-reading" : ""}`} aria-labelledby="ladder-title">
-      <header class="panel-head"><h2 id="ladder-title">${t("ladder.title")}${decision.time && html`<${Age} decision=${decision} chosen=${chosen} />`}</h2>
+      <header class="panel-head"><h2 id="ladder-title">${t("ladder.title")}${decision.time && html`<${Age} decision=${decision} chosen=${chosen} />`}</h2><${Term} of="ladder" />
         <div class="panel-acts">${!hasNumbers && html`<${LadderLegend} />`}<${NumbersSwitch} isOn=${hasNumbers} onChange=${setNumbers} /></div></header>
       ${hasNumbers ? html`<${LadderNumbers} picture=${picture} />` : html`<${Ladder} picture=${picture} />`}
       <${BookNote} decision=${decision} market=${market} isNow=${isNow} isRunning=${task.isRunning} hasCycle=${moment.cycle !== null} /></section>
     <section class=${`panel why ${isReading ? "is-reading" : ""}`} tabindex="0" aria-labelledby="why-title">
-      <header class="panel-head"><h2 id="why-title">${t("word.why")}<span class="count">${isNow ? t("word.now") : isReading ? t("why.reads") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2>
+      <header class="panel-head"><h2 id="why-title">${t("word.why")}<span class="count">${isNow ? t("word.now") : isReading ? t("why.reads") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2><${Term} of="reference" />
         ${!isNow && html`<button class="button small" onClick=${onBack}>${t("why.back")}</button>`}</header>
       <${Why} decision=${decision} time=${chosen} wants=${isNow ? wantsOf(decision, { me: me.value }) : []} /></section>`;
 }

@@ -2,6 +2,7 @@
 import { html, t } from "../page.js";
 import { count, sats, secondsOf, span } from "../format.js";
 import { Loaded, useLoad } from "../parts/states.js";
+import { Term } from "../parts/term.js";
 import { now, readVenues } from "../store.js";
 import "../texts/venues.js";
 
@@ -18,7 +19,7 @@ const Venue = ({ venue }) => html`<section class="panel" aria-label=${venue.titl
       ? [...venue.kinds.map((kind) => t(`venues.kind.${kind}`)), ...(venue.bidTypes.includes("trait") ? [t("venues.trait")] : [])].join(", ")
       : t("venues.no_bids")}</dd>
     <dt>${t("word.listings")}</dt><dd>${t(venue.listings ? "venues.yes" : "venues.no")}</dd>
-    ${venue.kinds.length > 0 && html`<dt>${t("venues.grid")}</dt><dd>${venue.kinds.map((kind) => html`<div key=${kind}>${t("venues.steps", {
+    ${venue.kinds.length > 0 && html`<dt>${t("venues.grid")}<${Term} of="tick" /></dt><dd>${venue.kinds.map((kind) => html`<div key=${kind}>${t("venues.steps", {
       kind: t(`venues.kind.${kind}`), tick: sats(venue.bids[kind].tick), least: sats(venue.bids[kind].minBid) })} <u>sats</u></div>`)}</dd>
       <dt>${t("venues.life")}</dt><dd>${span(Math.min(...venue.kinds.map((kind) => venue.bids[kind].minDurationSeconds)))}</dd>
       <dt>${t("venues.end")}</dt><dd>${t(`venues.end.${venue.expiry}`)}</dd>`}
@@ -48,7 +49,7 @@ function Month({ venue }) {
   const end = secondsOf(venue.quotaEndsAt);
   const rate = end && venue.quotaProjected > used ? (venue.quotaProjected - used) / (end - now.value) : 0;
   const isShort = venue.quotaProjected > all;
-  return html`<div class="month"><span class="label">${t("venues.month")}</span><b class="num">${t("venues.month.left", { left: count(venue.quotaLeft), all: count(all) })}</b>
+  return html`<div class="month"><span class="label">${t("venues.month")}<${Term} of="calls" /></span><b class="num">${t("venues.month.left", { left: count(venue.quotaLeft), all: count(all) })}</b>
     <span class="bar" role="meter" aria-label=${t("venues.month")} aria-valuemin="0" aria-valuemax=${all} aria-valuenow=${used}><i class=${isShort ? "hot" : ""} style=${{ width: `${Math.min(100, (100 * used) / all)}%` }} /></span>
     <small class=${isShort ? "bad-text" : "quiet"}>${isShort && rate ? t("venues.month.out", { day: dayOf(now.value + venue.quotaLeft / rate) }) : t("venues.month.pace", { projected: count(venue.quotaProjected) })}
       ${end ? `; ${t("venues.month.begins", { day: dayOf(end) })}` : ""}</small>

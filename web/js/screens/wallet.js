@@ -6,6 +6,7 @@ import { Empty, Refused, Skeleton, toast, useAct, useLoad, wordsOf } from "../pa
 import { NONE, amount, clock, iso, secondsOf, short } from "../format.js";
 import { me, quietly, readVenues, readWallet, venues, wallet } from "../store.js";
 import { Copyable, Money, Table, isFaulty } from "../parts/basics.js";
+import { Term } from "../parts/term.js";
 import { Check, Choice, SatsField, TextField } from "../parts/field.js";
 import "../texts/wallet.js";
 
@@ -136,10 +137,10 @@ function Purse({ purse, again }) {
 }
 
 const Numbers = ({ purse }) => html`<section class="numbers" aria-label=${t("wallet.title")}>
-  <div class="number"><span class="label">${t("wallet.balance")}</span><b><${Money} value=${purse.biddingWallet?.balanceSats} named /></b><small>${t("wallet.balance.what")}</small></div>
-  <div class="number"><span class="label">${t("word.if_all_fill_now")}</span><b><${Money} value=${purse.ifAllFillNow} named /></b><small>${t("wallet.exposure.what", { worst: amount(purse.worstLoss) })}</small></div>
-  <div class="number"><span class="label">${t("wallet.payment")}</span><b><${Money} value=${purse.paymentSats} named /></b><small>${t("wallet.payment.what")}</small></div>
-  <div class="number"><span class="label">${t("wallet.signed")}</span><b><${Money} value=${purse.signedSats} named /></b>
+  <div class="number"><span class="label">${t("wallet.balance")}<${Term} of="bidding_wallet" /></span><b><${Money} value=${purse.biddingWallet?.balanceSats} named /></b><small>${t("wallet.balance.what")}</small></div>
+  <div class="number"><span class="label">${t("word.if_all_fill_now")}<${Term} of="if_all_fill" /></span><b><${Money} value=${purse.ifAllFillNow} named /></b><small>${t("wallet.exposure.what", { worst: amount(purse.worstLoss) })}</small></div>
+  <div class="number"><span class="label">${t("wallet.payment")}<${Term} of="payment_address" /></span><b><${Money} value=${purse.paymentSats} named /></b><small>${t("wallet.payment.what")}</small></div>
+  <div class="number"><span class="label">${t("wallet.signed")}<${Term} of="signing_limit" /></span><b><${Money} value=${purse.signedSats} named /></b>
     <small>${t("wallet.signed.what", { limit: amount(purse.signedLimitSats) })}${purse.signedFreeAt ? `; ${t("wallet.signed.until", { time: clock(secondsOf(purse.signedFreeAt)) })}` : ""}</small></div></section>`;
 
 /** Every address once, with what it is for. */

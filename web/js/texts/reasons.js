@@ -33,16 +33,16 @@ export function faultOf(task) {
 
 /** What a rung's detail names: the end that holds its price down, or the ceiling of signatures that is full. */
 const DETAILS = {
-  raise: "It ranks ahead of the best bid.",
-  ask: "The lowest ask holds it down.",
-  hardcap: "The hard cap holds it down: raise it, or lower the range.",
+  raise: "It outranks the best bid.",
+  ask: "The lowest ask caps it.",
+  hardcap: "The hard cap leaves no room: raise it, or lower the range.",
   low: "It would fall below the low end.",
-  min_bid: "The marketplace takes no bid this low.",
-  tick: "Between the ends lies no price that the marketplace takes.",
-  thin_book: "The asks hold too little for a VWAP.",
+  min_bid: "The marketplace accepts no bid this low.",
+  tick: "The range contains no price step of the marketplace.",
+  thin_book: "Too few asks for a VWAP.",
 };
 
-const CEILINGS = { task: "This task's signed bids", user: "Your signed bids", installation: "All users' signed bids" };
+const LIMITS = { task: "This task's signing limit", user: "Your signing limit", installation: "All users' signing limit" };
 
 /**
  * The sentence of a rung's detail, "" for one that says nothing more. `since` is how many seconds ago it was decided: a wait that
@@ -52,8 +52,8 @@ export function detailWords(detail, since = 0) {
   if (/^send /.test(detail)) return `${detail[0].toUpperCase()}${detail.slice(1)}.`;
   const { whose, kept, left } = signingRoom(detail) || {};
   if (!whose) return DETAILS[detail] || "";
-  const why = kept ? `${CEILINGS[whose]} leave room only for renewals of open bids.` : `${CEILINGS[whose]} reach their limit.`;
-  return left === null ? why : `${why} ${left > since ? `Enough expires in ${span(left - since)}.` : "Enough has expired since."}`;
+  const why = kept ? `${LIMITS[whose]}: the remaining room is reserved for renewals.` : `${LIMITS[whose]} is reached.`;
+  return left === null ? why : `${why} ${left > since ? `Enough frees up in ${span(left - since)}.` : "Enough has freed up since."}`;
 }
 
 /** What a rung's detail says of the signing limit: {whose, kept, left}, `left` in seconds or null; null of any other detail. */

@@ -2,7 +2,7 @@
 import { isUnread } from "../../amounts.js";
 import { defaultsOf, fieldOf, labelOf, shapes } from "../../config_shape.js";
 import { amount, count, perToken, percent, quantity } from "../../format.js";
-import { t } from "../../page.js";
+import { t, withLabels } from "../../page.js";
 
 const WORDS = {
   sats: (value) => amount(value),
@@ -44,7 +44,7 @@ export const changeWords = (names, values, base) =>
 /** The server's sentences name settings and reasons as programs know them: here they get the form's words. */
 export function plainWords(text) {
   const named = text.replace(/ ?\([a-z]+(?:_[a-z]+)+\)/g, "").replace(/^failed to /, "could not ");
-  const words = named.replace(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g, (name) => (shapes.value?.bidding.has(name) ? `“${labelOf(name)}”` : name));
+  const words = withLabels(named);
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 

@@ -76,7 +76,7 @@ function rangeWords(config) {
     return t("task.range.fixed", { low: money(low), high: money(high), unit: unitName() });
   }
   const [low, high] = levels ? [Math.min(...levels), Math.max(...levels)] : [config.bidPercentLow, config.bidPercentHigh];
-  return t("task.range.percent", { low: percent(low).replace(" %", ""), high: percent(high) });
+  return t("task.range.percent", { low: percent(low).replace("%", ""), high: percent(high) });
 }
 
 /** What holds the task as a whole; what a single cycle could not do stands among its reasons. */
