@@ -9,7 +9,7 @@ define({
   "admin.ready": "All systems up",
   "admin.not_ready": "Something is down",
   "admin.workers": "Workers",
-  "admin.workers.of": ({ most }) => `of at most ${most}`,
+  "admin.workers.of": ({ most }) => `of ${most} allowed`,
   "admin.exposure": "All open bids",
   "admin.exposure.of": ({ most }) => `of ${most} allowed in total`,
   "admin.exposure.free": "no limit in total",
