@@ -30,7 +30,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, get_args
 from msgspec import UNSET, MsgspecError, Struct, UnsetType, ValidationError, convert, json
 
 from core.errors import PeerRefused, PeerUnavailable
-from core.fields import MOST_VALUES, BadJson, read_object, shown
+from core.fields import MOST_VALUES, BadJson, read_object, reader_of, shown
 
 MAX_LINE = 1 << 20
 # The kernel's sun_path holds 108 bytes with its final NUL.
@@ -152,7 +152,7 @@ def answer_of(kind: type[Request[Any]]) -> Any:
 @cache
 def _replies(kind: type[Request[Any]]) -> json.Decoder[_Reply[Any]]:
     answer = answer_of(kind)
-    return json.Decoder(_Reply[_Nothing if answer is NoneType else answer])  # type: ignore[misc]
+    return reader_of(_Reply[_Nothing if answer is NoneType else answer])  # type: ignore[misc]
 
 
 class Verbs:
@@ -223,6 +223,7 @@ class Verbs:
 
 def _as_request(given: dict[str, Any], kind: type[Request[Any]]) -> Request[Any]:
     try:
+        reader_of(kind)
         return convert(given, kind)
     except ValidationError as error:
         raise BadJson(f"{given['op']}: {fault_of(error)}") from None

@@ -18,14 +18,16 @@ import base64
 import codecs
 import json
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import unquote
 
 from msgspec import Meta, Struct
+from msgspec.json import Decoder
 
 from core.errors import BidkeeperError
 
@@ -153,6 +155,19 @@ _SHOWN = 60
 
 class BadJson(ValueError):
     """Refused JSON; the message names the field and its fault, and can be shown to the caller as it is."""
+
+
+_preparing = threading.Lock()
+
+
+@cache
+def reader_of(kind: Any) -> Decoder[Any]:
+    """Returns the reader of JSON for this type, in any thread; call it before `convert` to this type, too.
+
+    msgspec 0.22 prepares a type at its first use, and crashes the process if two threads do that at the same time.
+    """
+    with _preparing:
+        return Decoder(kind)
 
 
 def read_object(given: bytes, name: str = "body", most_values: int = MOST_VALUES) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 import msgspec
 from msgspec import UnsetType
 
+from core.fields import reader_of
 from core.unix_http import NoAnswer, NotSent, UnixHttp
 from markets import base, orders, verbs
 from markets.base import BidOrder, GatewayAway, Kind, Refused, Unavailable, Unknown, VenueError, from_wire
@@ -69,7 +70,7 @@ def prepare() -> None:
 def _reader_of_answers(kind: type[Args[Any]]) -> msgspec.json.Decoder[Any]:
     of: Any = kind.__orig_bases__[0]  # type: ignore[attr-defined]  # as every generic class has them
     answered: Any = Answered
-    return msgspec.json.Decoder(answered[of.__args__])
+    return reader_of(answered[of.__args__])
 
 
 class GatewayClient:

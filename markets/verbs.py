@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from core import fields
-from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
+from core.fields import MAX_ID, MAX_SATS, Txid, matching, reader_of, text_of, within
 from markets import base, orders, venues
 from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
 from strategy.book import VenueProfile
@@ -322,22 +321,17 @@ def text(value: Any) -> str:
 
 def read(body: bytes) -> Request:
     """Reads a request without its arguments. Raises Refused('bad_request')."""
-    return _decoded(_reader(Request), body, "the request")
+    return _decoded(reader_of(Request), body, "the request")
 
 
 def read_args(asked: Request, kind: type[Args[Answer]]) -> Args[Answer]:
     """Reads the arguments of a request for the verb `kind`. Raises Refused('bad_request')."""
-    args: Args[Answer] = _decoded(_reader(kind), asked.args, "args")
+    args: Args[Answer] = _decoded(reader_of(kind), asked.args, "args")
     try:
         args.check()
     except ValueError as error:
         raise Refused("bad_request", str(error)) from error
     return args
-
-
-@cache
-def _reader(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
 
 
 def _decoded(reader: msgspec.json.Decoder[Any], body: bytes | Raw, whole: str) -> Any:

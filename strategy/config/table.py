@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields, replace
 
-from core.fields import MAX_SATS
+from core.fields import MAX_SATS, reader_of
 
 Config = TypeVar("Config")
 _WRITER = json.JSONEncoder(sort_keys=True)
@@ -162,6 +162,7 @@ def load(kind: type[Config], text: str, readers: Mapping[str, Callable[[Any], An
     if unknown := sorted(values.keys() - table_of(cast(Any, kind)).keys()):
         raise ValueError(f"stored config has unknown fields: {', '.join(unknown)}")
     try:
+        reader_of(cast(Any, kind))
         found = msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
         raise ValueError(f"stored config: {error}") from None

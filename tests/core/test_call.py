@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -288,3 +290,39 @@ def test_an_ordinary_request_to_a_manager_is_read() -> None:
     assert PROGRAM_VERBS.read(json.dumps(HEED | {"state": None}).encode()) == Heed("task", 1, None, 1)
     assert PROGRAM_VERBS.read(b'{"op": "settle", "task": 17}') == Settle(17, 0)
     assert PROGRAM_VERBS.read(b'{"op": "settle", "task": 17, "drain_s": 60}') == Settle(17, 60)
+
+
+FIRST_USES = """
+import sys, threading
+from typing import Generic, TypeVar
+from msgspec import Struct
+from core.fields import reader_of
+
+sys.setswitchinterval(1e-6)
+T = TypeVar("T")
+for _ in range(150):
+    class Part(Struct, frozen=True):
+        number: int = 0
+        words: str = ""
+
+    class Whole(Struct, Generic[T], frozen=True):
+        one: T
+        other: Part | None = None
+
+    begin = threading.Barrier(6)
+
+    def read():
+        begin.wait()
+        reader_of(Whole[Part]).decode(b'{"one": {"number": 1}, "other": {"words": "x"}}')
+
+    threads = [threading.Thread(target=read) for _ in range(6)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+print("read")
+"""
+
+
+def test_threads_that_read_a_type_for_the_first_time_do_not_crash() -> None:
+    """Without the lock, Python ends with SIGSEGV within the first few types."""
+    done = subprocess.run([sys.executable, "-c", FIRST_USES], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "read\n", "")

@@ -114,9 +114,9 @@ def test_what_a_hostile_market_drafts_is_not_signed(town: Town) -> None:
 def test_the_doctor_and_the_judge_know_the_kind(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     settings, seller = load(environment=town.service.environment), seller_of(town.service, "judged")
     [line] = [each for each in settings_check.drafts(settings) if each.name == f"live {VENUE} listings"]
-    assert (
-        line.text
-        == "meaning: transfer and sale, by an escrow that your own key opens 144 blocks after an item came there"
+    assert line.text == (
+        "signed after the signer has checked what each draft moves: "
+        "transfer and sale, by an escrow that your own key opens 144 blocks after an item came there"
     )
     asked = argparse.Namespace(
         address=seller.trader.address, inscription=seller.inscription, price=123_000, venue=VENUE, collection=None

@@ -27,7 +27,7 @@ from msgspec.structs import fields, replace
 
 from core.call import OTHER_VERSION, Answering, Request, Verbs
 from core.errors import BidkeeperError
-from core.fields import BadJson
+from core.fields import BadJson, reader_of
 from core.unix_http import NoAnswer, NotSent, UnixHttp
 from wallet import protocol
 from wallet.protocol import MAX_TEXT
@@ -69,6 +69,7 @@ def as_request(given: dict[str, Any], kind: type[Request[A]]) -> Request[A]:
         if isinstance(given.get(name), dict) and (left_out := [each for each in whole if each not in given[name]]):
             raise BadJson(f"{left_out[0]} is missing: {OTHER_VERSION}")
     try:
+        reader_of(kind)
         return convert(given, kind)
     except ValidationError as error:
         raise BadJson(_in_words(str(error), kind)) from None
