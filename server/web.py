@@ -45,6 +45,8 @@ CODES = "js/texts/codes.js"
 _PACKED_ALREADY = (".woff2", ".png")
 _INDEX = "index.html"
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.S)
+_TO_STAMP = re.compile(r'"/web/(?=js/|vendor/|app\.css")')
+_FOREVER = f"public, max-age={365 * 86_400}, immutable"
 
 
 class WebFile(NamedTuple):
@@ -58,10 +60,26 @@ class WebFile(NamedTuple):
 
 @cache
 def web_files() -> dict[str, WebFile]:
-    """Reads the page's files by their names below web/. No other file can be served, whatever the path.
+    """Returns the page's files by their names below web/. No other file can be served, whatever the path.
 
-    The file CODES is generated from strategy/reasons.py.
+    The file CODES is generated from strategy/reasons.py. The paths of scripts and style in the page contain the
+    `stamp`, so that a browser keeps these files until one of them changes.
     """
+    text = _TO_STAMP.sub(f'"/web/-{stamp()}/', _read_files()[_INDEX].body.decode())
+    # Also for the paths by which modules, and people at the console, import others.
+    others = "".join(f'"/web/{folder}/":"/web/-{stamp()}/{folder}/",' for folder in ("js", "vendor"))
+    text = text.replace('{"imports":{', f'{{"imports":{{{others}', 1)
+    return _read_files() | {_INDEX: _file(".html", text.encode())}
+
+
+@cache
+def stamp() -> str:
+    """Returns the name of this state of all files."""
+    return hashlib.sha256("".join(sorted(file.tag for file in _read_files().values())).encode()).hexdigest()[:16]
+
+
+@cache
+def _read_files() -> dict[str, WebFile]:
     paths = (path for path in FOLDER.rglob("*") if path.suffix in _TYPES and path.is_file())
     found = {path.relative_to(FOLDER).as_posix(): _file(path.suffix, path.read_bytes()) for path in paths}
     return found | {CODES: _file(".js", page_module().encode())}
@@ -111,14 +129,17 @@ class WebFileHandler(Handler):
         return self._tag
 
     def get(self, name: str) -> None:
-        found = web_files().get(name)
-        if found is None or name == _INDEX:
+        stamped, _, rest = name.partition("/")
+        # A page of a former version gets the files of this one under its own stamp, and must not keep them.
+        found = web_files().get(rest if stamped.startswith("-") else name)
+        if found is None or found is web_files()[_INDEX]:
             raise not_found()
-        self._send_file(found)
+        self._send_file(found, is_kept=stamped == f"-{stamp()}")
 
-    def _send_file(self, found: WebFile) -> None:
+    def _send_file(self, found: WebFile, *, is_kept: bool = False) -> None:
         self.set_header("Content-Type", found.kind)
-        self.set_header("Cache-Control", "no-cache")  # cached, but revalidated by its tag each time
+        # Without its stamp a file is cached, too, but revalidated by its tag each time.
+        self.set_header("Cache-Control", _FOREVER if is_kept else "no-cache")
         self._tag = found.tag
         # Compressed only once for all clients. The application does not compress an answer whose coding is set.
         if found.packed is not None and "gzip" in self.request.headers.get("Accept-Encoding", ""):

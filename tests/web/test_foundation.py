@@ -309,7 +309,7 @@ def test_halt_is_reached_by_keys_while_the_server_is_away(quiet: Page) -> None:
 def test_a_screen_that_could_not_be_fetched_comes_once_the_server_answers(local: Visitor) -> None:
     local.allow("net::ERR_|no style of venues")
     page = local.page
-    away = ("**/api/events*", "**/web/*/venues.css", "**/web/js/screens/venues.js")
+    away = ("**/api/events*", "**/css/venues.css", "**/js/screens/venues.js")
     for path in away:
         page.route(path, lambda route: route.abort())
     page.reload()

@@ -90,6 +90,30 @@ def test_every_file_comes_as_it_stands(url: str) -> None:
         assert file.packed is None or len(sent) <= len(file.packed)
 
 
+def test_a_file_is_kept_for_long_only_under_the_stamp_of_all_files(url: str) -> None:
+    page = ask(url, "/").body.decode()
+    stamp = re.findall(r'"/web/-([0-9a-f]{16})/js/app.js"', page)[0]
+    assert not re.findall(r'(?:src|href)="/web/(?!-|fonts/|icon)[^"]*[.](?:js|mjs|css)"', page)
+    for name in ("js/app.js", "js/texts/codes.js", "app.css", "vendor/preact.mjs"):
+        plain, kept, former = (ask(url, f"/web/{part}{name}") for part in ("", f"-{stamp}/", f"-{'0' * 16}/"))
+        assert plain.body == kept.body == former.body, name
+        assert kept.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert plain.headers["Cache-Control"] == former.headers["Cache-Control"] == "no-cache"
+    assert ask(url, f"/web/-{stamp}/index.html").status_code == 404
+    assert ask(url, f"/web/-{stamp}/-{stamp}/js/app.js").status_code == 404
+
+
+def test_a_known_page_is_loaded_again_with_few_requests(visitor: Visitor, person: Person) -> None:
+    visitor.give_token(person)
+    page = visitor.open()
+    expect(page.locator(".connection.live").first).to_be_visible()
+    page.reload()
+    expect(page.locator(".connection.live").first).to_be_visible()
+    sent = page.evaluate("""performance.getEntriesByType('resource')
+      .filter((each) => /[.]m?js$/.test(each.name) && each.transferSize > 0).map((each) => each.name)""")
+    assert sent == []
+
+
 def test_a_file_that_the_browser_has_is_not_sent_again(url: str) -> None:
     plain, packed = ask(url, MODULE), ask(url, MODULE, Accept_Encoding="gzip")
     assert "Content-Encoding" not in plain.headers and packed.headers["Content-Encoding"] == "gzip"

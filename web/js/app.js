@@ -52,7 +52,7 @@ function styled(name) {
   return new Promise((resolve, reject) => {
     const link = document.createElement("link");
     link.rel = "stylesheet";
-    link.href = `/web/css/${name}.css`;
+    link.href = new URL(`../css/${name}.css`, import.meta.url);
     link.onload = resolve;
     link.onerror = () => (link.remove(), reject(new Error(`no style of ${name}`)));
     document.head.append(link);

@@ -15,7 +15,7 @@ function loadPlot() {
 
 function styled() {
   return new Promise((resolve, reject) => {
-    document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/web/vendor/uplot.css", onload: resolve, onerror: reject }));
+    document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: new URL("../../vendor/uplot.css", import.meta.url), onload: resolve, onerror: reject }));
   });
 }
 
