@@ -201,7 +201,7 @@ _TASKS: tuple[dict[str, Any], ...] = (
     | {"bidPercentLow": 0.6, "bidPercentHigh": 0.88, "outbidEnabled": True, "outbidAmount": 5_000},
 )
 # The first purchase of an item is made soon, for this network fee: then the first sale is of something that was bought.
-_FIRST_S, _FEE_SATS = 60.0, 600
+_FIRST_S, _FEE_SATS = 30.0, 600
 # Bought inscriptions are listed one at a time, at this multiple of the floor, and not below these prices (sats).
 _PRICE_PERCENT = 1.15
 _LEAST_PRICE = {_PUPPETS: 1_500_000, _NINJAS: 400_000}

@@ -171,6 +171,7 @@ async def what_was_traded(service: Service, drive: Driver) -> None:
     await drive("listFills", query={"side": "x"})
     await drive("getProfit", query={"groupBy": "month"})
     await drive("getProfit", query={"groupBy": "week"})
+    await drive("listTaskRows", query={"ids": "x"})
     await drive("readGain")
     await drive("readGain", query={"from": "2020-01-01", "to": "2026-01-01"})
     await drive("exportTrades", query={"format": "koinly"})
@@ -179,7 +180,7 @@ async def what_was_traded(service: Service, drive: Driver) -> None:
         crowded.setattr(service.app.settings["services"].long_reads, "_turns", Turns(0, 1, waiting=0))
         crowded.setattr(service.app.settings["services"].long_answers, "_waiting", 0)
         crowded.setattr(service.app.settings["services"].long_answers, "_each", 0)
-        for name in ("exportTrades", "getProfit", "listFills", "listOrders", "readGain"):
+        for name in ("exportTrades", "getProfit", "listFills", "listOrders", "readGain", "listTaskRows"):
             await drive(name)
     await drive("listOrders")
     await drive("listOrders", query={"since": "x"})

@@ -231,7 +231,7 @@ def test_several_tasks_are_edited_together(visitor: Visitor, person: Person) -> 
         person.task(**{"slug": slug, **CONFIG, "hardcapSats": cap})
     visitor.give_token(person)
     page = visitor.open("#/bids")
-    page.get_by_label("Choose all shown").check()
+    page.get_by_label("Select all shown").check()
     page.get_by_role("button", name="Edit").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Setting to change").select_option(label="Hard cap")
