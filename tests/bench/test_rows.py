@@ -33,7 +33,7 @@ SMALLEST: dict[ModuleType, dict[str, Any]] = {
     reads_and_writes: {"ROUNDS": 1, "_READ_S": 0.1, "_WRITES": 10},
     starts: {"ONE_BY_ONE": 1, "BURST": 2},
     answers: {"ROUNDS": 1},
-    dashboard: {"TASKS": 3, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1, "SLOWER": 1},
+    dashboard: {"TASKS": 3, "MANY": 3, "_FIRST_S": 2, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1, "SLOWER": 1},
     idle: {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 2, "IN_TIME": 0.3},
 }
 AT_HOME = (starts, answers, idle)  # on a whole installation
@@ -126,7 +126,7 @@ def shared(small: None) -> Iterator[Shared]:
         for module in AT_HOME:
             patched.setattr(module, "installed", lambda max_tasks, **settings: nullcontext(made.home()))
         patched.setattr(reads_and_writes, "_servers", lambda: nullcontext(made.servers()))
-        patched.setattr(dashboard, "installation", lambda: nullcontext(made.home()._installation))
+        patched.setattr(dashboard, "installation", lambda **settings: nullcontext(made.home()._installation))
         patched.setattr(home_of_bench, "Trader", Guest)
         patched.setattr(dashboard, "Person", GuestInABrowser)
         yield made

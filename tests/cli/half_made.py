@@ -178,7 +178,9 @@ STATES = {
     "unmigrated": State(_unmigrated, "data", "FAIL database: migrations missing", "-> bidkeeper migrate", "migrate"),
     "older": State(_older, "data", "FAIL database: migrations missing", "-> bidkeeper migrate", "migrate"),
     "newer": State(_newer, "data", "FAIL database: the database was made by a newer", "-> run that version or a newer"),
-    "no-keys": State(lambda data_dir, _: migrated(data_dir), "live", "FAIL live keys", "-> bidkeeper up"),
+    "no-keys": State(
+        lambda data_dir, _: migrated(data_dir), "live", "FAIL live keys", "-> bidkeeper keys init, then bidkeeper up"
+    ),
     "truncated": State(_cut(9000), "data", "FAIL database", _RESTORE),
     "truncated-head": State(_cut(15), "data", "FAIL database", "-> "),
     "damaged": State(_damaged, "data", "FAIL database", _RESTORE),

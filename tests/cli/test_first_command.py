@@ -28,7 +28,7 @@ from models.database.damage import Damage
 from tests import postgresql
 from tests.cli.commands import in_this_process
 from tests.cli.half_made import migrated
-from tests.models.test_damage import backup, fill, flip, pages
+from tests.models.test_damage import backup, fill, flip, page_of_rows
 from tests.ports import free_ports
 from wallet.address import with_normal_addresses
 
@@ -179,7 +179,7 @@ def test_a_damaged_database_is_refused_with_its_path_the_fault_and_the_newest_ba
     fill()
     base.close()
     kept = backup(file, "2026-11-28", 0)
-    flip(file, pages(file) // 2)
+    flip(file, page_of_rows(file))
     code, _, complained = in_this_process(environment, verb)
     assert code == 1
     assert complained.startswith(f"bidkeeper: the database {file} is damaged: "), complained

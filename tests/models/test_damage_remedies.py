@@ -18,7 +18,7 @@ from models.database import base, damage
 from models.database.damage import Damage, NotRead
 from models.venue_memory import WalletContents
 from tests import postgresql
-from tests.models.test_damage import ROWS, backup, file, fill, fill_more, flip, pages, rows_in, withdraw
+from tests.models.test_damage import ROWS, backup, file, fill, fill_more, flip, page_of_rows, rows_in, withdraw
 from tests.needs import need_root
 
 pytestmark = postgresql.left_out("its files are its server's")
@@ -145,11 +145,11 @@ def test_the_remedy_names_the_newest_intact_backup_and_its_command_restores_it(f
     fill()
     backup(file, "1", 300)
     good, broken = backup(file, "2", 200), backup(file, "3", 100)
-    flip(broken, pages(broken) // 2)
+    flip(broken, page_of_rows(broken))
     fill_again = WalletContents.insert(address="bc1qnew", items="[]", fetched_ms=0)
     fill_again.execute()
     base.close()
-    flip(file, pages(file) // 2)
+    flip(file, page_of_rows(file))
     assert damage.fault_at_start(str(file)) != ""
 
     words = damage.remedy(str(file))
