@@ -16,6 +16,7 @@ from urllib3 import HTTPHeaderDict
 from server.web import policy, web_files
 from tests.deploy.front import front
 from tests.e2e.installation import Installation
+from tests.web.looks import settled
 from tests.web.visitor import Person, Visitor
 
 POLICY = (
@@ -106,9 +107,9 @@ def test_a_file_is_kept_for_long_only_under_the_stamp_of_all_files(url: str) -> 
 def test_a_known_page_is_loaded_again_with_few_requests(visitor: Visitor, person: Person) -> None:
     visitor.give_token(person)
     page = visitor.open()
-    expect(page.locator(".connection.live").first).to_be_visible()
+    settled(page)
     page.reload()
-    expect(page.locator(".connection.live").first).to_be_visible()
+    settled(page)
     sent = page.evaluate("""performance.getEntriesByType('resource')
       .filter((each) => /[.]m?js$/.test(each.name) && each.transferSize > 0).map((each) => each.name)""")
     assert sent == []
