@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 MOST_DAYS = 36_500  # maximum of a plan; a much later end could not be shown as a date
 
@@ -41,7 +40,7 @@ def read_plans(tables: Any) -> tuple[dict[str, SubscriptionPlan], list[str]]:
 
 
 def _plan(key: str, table: Any) -> tuple[SubscriptionPlan | None, list[str]]:
-    names = [f.name for f in fields(SubscriptionPlan)]
+    names = list(SubscriptionPlan.__struct_fields__)
     if not isinstance(table, Mapping):
         return None, [f"plans.{key} must be a table"]
     problems = [f"plans.{key}: unknown setting {name}" for name in table if name not in names]

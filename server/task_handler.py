@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 from peewee import PeeweeException
 
 from core import layout
@@ -60,7 +60,7 @@ class TaskHandler(SignedIn):
         """
         if not self.is_for_one_task:
             return
-        names = [field.name for field in fields(after)]
+        names = after.__struct_fields__
         changes = {name: getattr(after, name) for name in names if getattr(before, name) != getattr(after, name)}
         if stored_tags(given, task.tags) != task.tags:
             changes["tags"] = given["tags"]

@@ -23,7 +23,7 @@ from strategy.decision import Entry
 
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
 _COLUMNS = {name: kind.__struct_fields__ for name, kind in BOOKS.items()}
-_REST = [field.name for field in fields(Snapshot) if field.name not in BOOKS]
+_REST = [name for name in Snapshot.__struct_fields__ if name not in BOOKS]
 # Left out if they have their default: they seldom differ, and almost every line writes its snapshot, whose time
 # differs.
 _SELDOM = {

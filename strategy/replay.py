@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile, median, times
 from strategy.config.bid import BidConfig
@@ -361,7 +361,7 @@ class Run:
 
 def changes(old: BidConfig, new: BidConfig) -> dict[str, tuple[Any, Any]]:
     """Returns the fields in which two configs differ, each with both values."""
-    pairs = {each.name: (getattr(old, each.name), getattr(new, each.name)) for each in fields(BidConfig)}
+    pairs = {name: (getattr(old, name), getattr(new, name)) for name in BidConfig.__struct_fields__}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 

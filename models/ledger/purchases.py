@@ -16,7 +16,7 @@ from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField, fn
 
 from models.database.base import Row, add_indexes, transaction
@@ -56,7 +56,7 @@ class Purchase(Row):
 _IS_WAITING = Purchase.state == SQL(f"'{WAITING}'")
 _IS_PROVED = Purchase.state == SQL(f"'{PROVED}'")
 STANDS = Purchase.state.in_((PROVED, SETTLED))
-_OF_PROOF = tuple(each.name for each in fields(ProvenPurchase) if each.name != "inscription_id")
+_OF_PROOF = tuple(name for name in ProvenPurchase.__struct_fields__ if name != "inscription_id")
 _VOID = {"outpoint": None, "txid": None, "block": None, "height": None, "arrival_block": None}
 
 add_indexes(

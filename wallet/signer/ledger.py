@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict, astuple, fields
+from msgspec.structs import asdict, astuple
 
 from core.fields import MAX_SATS
 from wallet.policy import HeldGrant, RecentSignatures, UnexpiredBids
@@ -199,14 +199,14 @@ class SignedStore:
         return BidSignature(**row) if row else None
 
     def put_bid(self, bid: BidSignature) -> None:
-        self._put("signatures", {field.name: getattr(bid, field.name) for field in fields(BidSignature)})
+        self._put("signatures", {name: getattr(bid, name) for name in BidSignature.__struct_fields__})
 
     def listing(self, intent: str) -> ListingSignature | None:
         row = self._row(ListingSignature, "listings", intent)
         return ListingSignature(**row | {"answer": tuple(json.loads(row["answer"]))}) if row else None
 
     def put_listing(self, listing: ListingSignature) -> None:
-        values = {field.name: getattr(listing, field.name) for field in fields(ListingSignature)}
+        values = {name: getattr(listing, name) for name in ListingSignature.__struct_fields__}
         self._put("listings", values | {"answer": json.dumps(listing.answer)})
 
     def unexpired(self, task: int, user: str, now_ms: int) -> dict[str, UnexpiredBids]:
@@ -253,7 +253,7 @@ class SignedStore:
         return None if row[0] is None else int(row[0])
 
     def _row(self, kind: type[BidSignature] | type[ListingSignature], table: str, intent: str) -> dict[str, Any] | None:
-        columns = [field.name for field in fields(kind)]
+        columns = kind.__struct_fields__
         query = f"SELECT {', '.join(columns)} FROM {table} WHERE intent = ?"
         row = self._database.execute(query, (intent,)).fetchone()
         return dict(zip(columns, row, strict=True)) if row else None
@@ -298,7 +298,7 @@ class WithdrawalSignature(Struct, frozen=True):
     signed_psbt: str
 
 
-_COLUMNS = ", ".join(field.name for field in fields(WithdrawalSignature))
+_COLUMNS = ", ".join(WithdrawalSignature.__struct_fields__)
 
 
 class WithdrawalStore:
@@ -313,7 +313,7 @@ class WithdrawalStore:
         return WithdrawalSignature(*row) if row else None
 
     def put(self, withdrawal: WithdrawalSignature) -> None:
-        marks = ", ".join("?" * len(fields(WithdrawalSignature)))
+        marks = ", ".join("?" * len(WithdrawalSignature.__struct_fields__))
         self._database.execute(f"INSERT INTO withdrawals ({_COLUMNS}) VALUES ({marks})", astuple(withdrawal))
 
     def of_a_day(self, user: str, *, from_bidding: bool, now_ms: int) -> tuple[int, int]:

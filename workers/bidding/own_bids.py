@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import ROUND_DOWN, Decimal, localcontext
 from functools import partial
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from markets.base import NotSupported, OwnBids, Refused, Sale, Sales, VenueError, may_be_among
 from markets.client import MarketClient
@@ -347,7 +347,7 @@ def settle(
                 if order.state != was:
                     context.crash("after_adopt")
     context.crash("after_settle")
-    return Found(**{each.name: getattr(shown, each.name) for each in fields(shown)}, filled=tuple(filled))
+    return Found(**{name: getattr(shown, name) for name in shown.__struct_fields__}, filled=tuple(filled))
 
 
 def as_shown(own: Iterable[Order], found: Found | None) -> tuple[Order, ...]:
